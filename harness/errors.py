@@ -41,7 +41,7 @@ class CannotRunError(HarnessError):
     exit_code = 3
 
 
-class HarnessFault(HarnessError):
+class HarnessFault(HarnessError):  # noqa: N818 - the fault is our own, unlike the errors above
     """A broken promise inside the harness."""
 
     exit_code = 4
