@@ -1,0 +1,108 @@
+"""The command line `mcp-harness`: one module a command, imported only when that command is invoked.
+
+A command module has `add_arguments(parser)` and `run(args) -> int` (the exit code). Reports go to stdout,
+progress and hints to stderr.
+
+Exit codes: 0 clean, 1 findings or failed checks, 2 unusable input or arguments, 3 what was asked for is not
+here, 4 a fault of the harness, 130 interrupted, 141 the reader of stdout went away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import io
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import harness
+from harness.cli.ending import Ending
+from harness.errors import UserInputError
+
+PROGRAM = "mcp-harness"
+
+# Grouped by the job of whoever calls; the order is the order of the help.
+COMMANDS: dict[str, dict[str, str]] = {
+    "Gate a catalog change": {
+        "gate": "judge an mcp.json on every agent runtime, or what a change to it does",
+        "explain": "tell why a rule exists, which incident it comes from and how to fix a finding",
+    },
+    "For those who work on the harness": {
+        "dev": "requirements, known-bad variants and test vectors",
+    },
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line and exit code 2, like all unusable input."""
+
+    def __init__(self, **settings: Any) -> None:
+        # A prefix that is unique today is ambiguous tomorrow: scripts must spell options out.
+        settings.setdefault("allow_abbrev", False)
+        super().__init__(**settings)
+
+    def error(self, message: str) -> NoReturn:
+        raise UserInputError(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code of the process; never raises."""
+    _make_output_safe()
+    with Ending(PROGRAM) as ending:
+        ending.exit_code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        if sys.stdout is not None:  # closed by the caller (`>&-`)
+            sys.stdout.flush()
+    return ending.exit_code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    end_of_options = next((at for at, text in enumerate(arguments) if not text.startswith("-")), len(arguments))
+    top = _top_parser()
+    top.parse_args(arguments[:end_of_options])
+    if end_of_options == len(arguments):
+        top.error(f"no command given; choose one of {', '.join(_summaries())}")
+    name = arguments[end_of_options]
+    if name not in _summaries():
+        top.error(f"unknown command {name!r}{_suggestion(name)}")
+    module = importlib.import_module(f"harness.cli.{name}")
+    parser = Parser(prog=f"{PROGRAM} {name}", description=f"{_summaries()[name][:1].upper()}{_summaries()[name][1:]}.")
+    module.add_arguments(parser)
+    exit_code: int = module.run(parser.parse_args(arguments[end_of_options + 1 :]))
+    return exit_code
+
+
+def _top_parser() -> Parser:
+    groups = [
+        f"{title}:\n" + "\n".join(f"  {name:<10} {summary}" for name, summary in commands.items())
+        for title, commands in COMMANDS.items()
+    ]
+    parser = Parser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} COMMAND [ARGUMENT...]   ({PROGRAM} COMMAND --help tells a command's own)",
+        description=harness.__doc__,
+        epilog="\n\n".join(groups),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {harness.__version__}")
+    return parser
+
+
+def _summaries() -> dict[str, str]:
+    return {name: summary for commands in COMMANDS.values() for name, summary in commands.items()}
+
+
+def _suggestion(name: str) -> str:
+    near = difflib.get_close_matches(name, _summaries(), n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; choose one of {', '.join(_summaries())}"
+
+
+def _make_output_safe() -> None:
+    """A terminal that cannot show a character gets an escape for it, never an exception.
+
+    UTF-8 streams get the same: a lone surrogate (a file name that is no text) has no UTF-8 form either.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -9,7 +9,10 @@ Function = Callable[..., Any]
 
 
 class Variant(NamedTuple):
-    """One old (or plausible) bug: `replacement` stands in for the function at `target` ("module:qualified.name")."""
+    """One old (or plausible) bug.
+
+    `replacement` stands in for the function at `target` ("module:qualified.name").
+    """
 
     name: str
     target: str

@@ -1,4 +1,7 @@
-"""The operations that answer test vectors: one pure function each, JSON in, JSON out (see VECTORS in CONTRIBUTING)."""
+"""The operations that answer test vectors.
+
+One pure function each, JSON in, JSON out (see VECTORS in CONTRIBUTING).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 def operation(name: str, *, requirements: tuple[str, ...]) -> Callable[[Answer], Answer]:
-    """Register the decorated function as the answer of operation `name`; its input has passed the schema in OPS.toml."""
+    """Register the decorated function as the answer of operation `name`.
+
+    Its input has passed the schema in OPS.toml.
+    """
 
     def register(answer: Answer) -> Answer:
         OPERATIONS[name] = Operation(name, requirements, answer)

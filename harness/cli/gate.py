@@ -1,0 +1,126 @@
+"""`mcp-harness gate`: judge a catalog, or what a change to it does."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import difflib
+import sys
+import time
+from pathlib import Path
+
+from harness.gate.assemble import Assembled, GateOptions, assemble
+from harness.gate.engine import run_gate
+from harness.gate.events import Event, Finished, Found
+from harness.gate.fixes import Fixes, apply_fixes
+from harness.gate.rule import RULES
+from harness.inputs.document import BYTE_ORDER_MARK
+from harness.inputs.files import replace_text
+from harness.report.formats import Target, check_targets, load_formats, parse_target, write_reports
+
+_DEFAULT_FORMAT = "text"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument(
+        "catalog", nargs="?", metavar="CATALOG", help="the mcp.json (default: the nearest one, upwards)"
+    )
+    parser.add_argument("--base", metavar="FILE|REF", help="judge what changes against a file or a git revision")
+    parser.add_argument(
+        "--all", action="store_true", dest="every_entry", help="with --base: judge untouched entries too"
+    )
+    parser.add_argument("--roots", metavar="FILE", help="the agent roots (default: roots.json beside the catalog)")
+    parser.add_argument(
+        "--runtime",
+        action="append",
+        default=[],
+        metavar="NAME[@VERSION]",
+        help="claude, codex or pi, a version of one, or all; repeatable (default: the three pinned versions)",
+    )
+    secrets = parser.add_mutually_exclusive_group()
+    secrets.add_argument("--secrets", metavar="FILE", help="NAME=value lines or a JSON object; values are never shown")
+    secrets.add_argument("--known-secrets", metavar="FILE", help="names of the secrets that exist, one a line")
+    parser.add_argument("--tools", metavar="FILE", help='tool names by server, {"server": ["tool", ...]}')
+    parser.add_argument(
+        "--fail-on", choices=("error", "warning", "note"), help="what makes the exit code 1 (default: error)"
+    )
+    parser.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        metavar="FORMAT[=PATH]",
+        help=f"{', '.join(load_formats())}; repeatable, PATH - is stdout (default: text)",
+    )
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument(
+        "--fix", action="store_true", help="write the fixes that need no decision, then judge the result"
+    )
+    change.add_argument(
+        "--diff", action="store_true", help="show those fixes as a diff instead; exit 1 if there are any"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the gate and write its reports. Returns the exit code."""
+    began = time.monotonic()
+    targets = [parse_target(text) for text in arguments.format] or [Target(_DEFAULT_FORMAT, None)]
+    check_targets(targets)
+    options = GateOptions(
+        catalog=arguments.catalog,
+        base=arguments.base,
+        roots=arguments.roots,
+        runtimes=tuple(arguments.runtime),
+        secrets=arguments.secrets,
+        known_secrets=arguments.known_secrets,
+        tools=arguments.tools,
+        fail_on=arguments.fail_on,
+        every_entry=arguments.every_entry,
+    )
+    assembled = assemble(options, today=_today())
+    events = _judge(assembled, began)
+    if arguments.diff:
+        return _show_diff(assembled, events)
+    if arguments.fix and _write_fixes(assembled, events):
+        events = _judge(assemble(options, today=_today()), began)
+    sys.stdout.write(write_reports(events, targets, RULES.get))
+    finished = events[-1]
+    return finished.exit_code if isinstance(finished, Finished) else 0
+
+
+def _today() -> datetime.date:
+    return datetime.datetime.now(datetime.UTC).date()
+
+
+def _judge(assembled: Assembled, began: float) -> list[Event]:
+    return list(run_gate(assembled.request, lambda: time.monotonic() - began))
+
+
+def _fixes(assembled: Assembled, events: list[Event]) -> Fixes:
+    document = assembled.request.context.document
+    return apply_fixes(document.text, (event.finding for event in events if isinstance(event, Found)), document.name)
+
+
+def _write_fixes(assembled: Assembled, events: list[Event]) -> bool:
+    document, fixes = assembled.request.context.document, _fixes(assembled, events)
+    if not fixes.findings:
+        print("nothing to fix without a decision", file=sys.stderr)
+        return False
+    mark = BYTE_ORDER_MARK if document.has_byte_order_mark and not fixes.drop_byte_order_mark else ""
+    replace_text(assembled.path, mark + fixes.text)
+    print(f"fixed {fixes.findings} finding{'s' if fixes.findings > 1 else ''} in {document.name}", file=sys.stderr)
+    return True
+
+
+def _show_diff(assembled: Assembled, events: list[Event]) -> int:
+    document, fixes = assembled.request.context.document, _fixes(assembled, events)
+    if fixes.drop_byte_order_mark:
+        print(f"--fix would also drop the byte-order mark of {document.name}", file=sys.stderr)
+    lines = difflib.unified_diff(
+        document.text.splitlines(keepends=True),
+        fixes.text.splitlines(keepends=True),
+        Path(document.name).as_posix(),
+        Path(document.name).as_posix(),
+    )
+    sys.stdout.writelines(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return int(fixes.findings > 0)
