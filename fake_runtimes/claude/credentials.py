@@ -1,0 +1,41 @@
+"""Where Claude Code looks for a server's stored credential in `.credentials.json`."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from fake_runtimes.loaded import LoadedServer
+from fake_runtimes.text import JsonTextError, javascript_order, json_stringify, parse_json, utf8
+
+STORE_KEY = "mcpOAuth"
+DIGEST_LENGTH = 16
+
+
+def lookup_key(server: LoadedServer) -> str:
+    """`<raw name>|<16 hex>` for a remote server.
+
+    The digest is SHA-256 over the compact JSON of type, url and headers in this order, with the values as
+    expanded, otherwise verbatim, and the headers as a JavaScript object lists them.
+    """
+    hashed = {"type": server.transport, "url": server.url or "", "headers": javascript_order(server.headers)}
+    digest = hashlib.sha256(utf8(json_stringify(hashed))).hexdigest()[:DIGEST_LENGTH]
+    return f"{server.name}|{digest}"
+
+
+def find_entry(store_text: str, server: LoadedServer) -> dict[str, Any] | None:
+    """The stored entry that the runtime would use: by its key alone, and only with a token in it.
+
+    The entry's own serverName and serverUrl are never compared. A store that cannot be read holds nothing.
+    """
+    try:
+        store = parse_json(store_text)
+    except JsonTextError:
+        return None
+    entries = store.get(STORE_KEY) if isinstance(store, dict) else None
+    entry = entries.get(lookup_key(server)) if isinstance(entries, dict) else None
+    return (
+        entry
+        if isinstance(entry, dict) and isinstance(entry.get("accessToken"), str) and entry["accessToken"]
+        else None
+    )

@@ -1,0 +1,110 @@
+"""How Pi's adapter names what it offers to the model: one proxy a server, or a server's tools directly."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from fake_runtimes.loaded import LoadedServer
+from fake_runtimes.profile import PiProfile
+from fake_runtimes.text import utf8
+
+PROXY_PREFIX = "mcp__"
+ENCODED_PREFIX = "_mcpns_"
+PLAIN = re.compile(r"[A-Za-z0-9_]*")
+ODD = re.compile(r"[^A-Za-z0-9_]")
+OUTSIDE_PREFIX = re.compile(r"[^A-Za-z0-9_-]")
+HASH_MARK = "_h_"
+
+Names = dict[tuple[str, str], str]
+Dropped = tuple[tuple[str, str], ...]
+
+
+def namespace(server: str, profile: PiProfile) -> str:
+    """The server's name as it reads in its proxy: `-` becomes `_`; an odd character puts it into hexadecimal."""
+    flat = server.replace("-", "_")
+    if PLAIN.fullmatch(flat):
+        return limited(flat, server, profile)
+    if profile.namespace_whole_name_in_hex:
+        return ENCODED_PREFIX + "_".join(f"{ord(character):x}" for character in flat)
+    encoded = ODD.sub(lambda found: f"_{ord(found[0]):x}_", flat.replace("_", "__"))
+    return limited(ENCODED_PREFIX + encoded, server, profile)
+
+
+def limited(name: str, server: str, profile: PiProfile) -> str:
+    """The name, or its hashed form where the version has a limit. The digest's length was not measured."""
+    if not profile.namespace_limit or len(name) <= profile.namespace_limit:
+        return name
+    start = ENCODED_PREFIX.rstrip("_") + HASH_MARK
+    return start + hashlib.sha256(utf8(server)).hexdigest()[: profile.namespace_limit - len(start)]
+
+
+def proxy(server: str, profile: PiProfile) -> str:
+    return PROXY_PREFIX + namespace(server, profile)
+
+
+def direct_prefix(server: str, style: object) -> str:
+    """What stands before a direct tool's name, its `_` included, by `toolPrefix`."""
+    if style == "none":
+        return ""
+    name = server.removesuffix("-mcp") if style == "short" else server
+    safe = OUTSIDE_PREFIX.sub(lambda found: f"_{ord(found[0]):x}_", name)
+    return f"mcp__{safe}_" if style == "mcp" else f"{safe}_"
+
+
+def direct_name(server: str, tool: str, style: object, profile: PiProfile) -> str:
+    """A direct tool's name: dots become `_`, everything else and any length is sent as it is."""
+    prefix, name = direct_prefix(server, style), tool.replace(".", "_")
+    return name if profile.direct_prefix_once and prefix and name.startswith(prefix) else prefix + name
+
+
+def direct_tools(server: LoadedServer | None, tools: Sequence[str]) -> tuple[str, ...]:
+    """Which of a server's tools are offered directly; with any, the server has no proxy."""
+    declared = None if server is None else server.raw.get("directTools", server.settings.get("directTools"))
+    if declared is True:
+        return tuple(dict.fromkeys(tools))
+    return tuple(tool for tool in dict.fromkeys(tools) if isinstance(declared, list) and tool in declared)
+
+
+def prefix_style(server: LoadedServer | None) -> object:
+    return "server" if server is None else server.raw.get("toolPrefix", server.settings.get("toolPrefix", "server"))
+
+
+def offered(
+    tools: Mapping[str, Sequence[str]], profile: PiProfile, entries: Mapping[str, LoadedServer]
+) -> tuple[Names, Dropped]:
+    """The names by (server, tool) and the tools that are left out.
+
+    All tools behind a proxy share its name. Proxies that meet are all skipped. `entries` tells which servers
+    offer tools directly; a server that is not in it has a proxy.
+    """
+    direct: Names = {}
+    proxied: Names = {}
+    for server, listed in tools.items():
+        entry = entries.get(server)
+        chosen = direct_tools(entry, listed)
+        style = prefix_style(entry)
+        direct |= {(server, tool): direct_name(server, tool, style, profile) for tool in chosen}
+        if not chosen:
+            proxied |= {(server, tool): proxy(server, profile) for tool in dict.fromkeys(listed)}
+    kept = {**proxies_apart(proxied), **directs_apart(direct, profile)}
+    return kept, tuple(tool for tool in {**proxied, **direct} if tool not in kept)
+
+
+def proxies_apart(names: Names) -> Names:
+    """Proxies without those that two servers share."""
+    servers = Counter(name for _, name in {(server, name) for (server, _), name in names.items()})
+    return {tool: name for tool, name in names.items() if servers[name] == 1}
+
+
+def directs_apart(names: Names, profile: PiProfile) -> Names:
+    """Direct tools without equal names: by version all of them go, or the first stays."""
+    counted = Counter(names.values())
+    if profile.direct_duplicates_all_dropped:
+        return {tool: name for tool, name in names.items() if counted[name] == 1}
+    first: dict[str, tuple[str, str]] = {}
+    for tool, name in names.items():
+        first.setdefault(name, tool)
+    return {tool: name for name, tool in first.items()}

@@ -1,0 +1,146 @@
+"""Profiles: the version-dependent facts of a runtime, one TOML file a version, each field read by some rule.
+
+The spelling on command lines is `claude@2.1.328`, `pi@0.84.1+2.32.1` (program, then adapter); the bare name
+of a runtime means its pinned version.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DIRECTORY = Path(__file__).parent / "profiles"
+PINNED = {"claude": "claude-2.1.268", "codex": "codex-0.146.0", "pi": "pi-0.84.1+2.32.1"}
+
+
+class UnknownProfileError(ValueError):
+    """No such runtime or version; the message lists the known ones."""
+
+
+class ProfileError(ValueError):
+    """A profile file with a missing, unknown or wrongly typed field: a fault of this package."""
+
+
+class ClaudeProfile(NamedTuple):
+    """Claude Code. Times are what the program was seen to wait, texts what it prints."""
+
+    name: str
+    runtime: str
+    version: str
+    websocket_entries: bool
+    sdk_entry_text: str
+    faults_name_types: bool
+    json_fault_names_place: bool
+    empty_file_is_absent: bool
+    reserved_names: tuple[str, ...]
+    default_timeout_ms: int
+    first_request_wait_ms: int
+    stdio_at_a_time: int
+    remote_at_a_time: int
+    stdio_probe_ms: int
+    remote_probe_ms: int
+
+
+class CodexProfile(NamedTuple):
+    """Codex CLI. `optional_grace_ms` 0 means that the first request waits each server's own budget."""
+
+    name: str
+    runtime: str
+    version: str
+    server_name_pattern: str
+    header_helper_key: bool
+    default_startup_timeout_sec: float
+    optional_grace_ms: int
+    grace_key: bool
+    timeout_repeats_cause: bool
+    trusts_writable_runs: bool
+    trust_flag: bool
+    untrusted_warning: str
+    child_environment: tuple[str, ...]
+    name_limit: int
+
+
+class PiProfile(NamedTuple):
+    """Pi with its MCP adapter; `version` is the program's and the adapter's joined by `+`."""
+
+    name: str
+    runtime: str
+    version: str
+    empty_file_is_absent: bool
+    settings_must_be_object: bool
+    default_request_timeout_ms: int
+    first_request_wait_ms: int
+    resolver_limit_ms: int
+    namespace_whole_name_in_hex: bool
+    namespace_limit: int
+    direct_prefix_once: bool
+    direct_duplicates_all_dropped: bool
+    environment_opt_out: bool
+
+
+Profile = ClaudeProfile | CodexProfile | PiProfile
+CHECKS = {"str": str, "bool": bool, "int": int, "float": float, "tuple[str, ...]": list}
+
+
+def known_profiles() -> tuple[str, ...]:
+    """The names of all profiles, older versions first."""
+    return tuple(sorted(path.name.removesuffix(".toml") for path in DIRECTORY.glob("*.toml")))
+
+
+def parse_runtime(text: str) -> str:
+    """The profile's name for `runtime@version`, for a bare runtime, or for a profile's own name."""
+    runtime, at, version = text.partition("@")
+    name = f"{runtime}-{version}" if at else PINNED.get(text, text)
+    if name not in known_profiles():
+        spellings = ", ".join(known.replace("-", "@", 1) for known in known_profiles())
+        raise UnknownProfileError(f"unknown runtime {text!r}: known are {spellings}")
+    return name
+
+
+@cache
+def load_profile(name: str) -> Profile:
+    """The profile of that name. Raises UnknownProfileError, or ProfileError for a file that does not fit."""
+    if name not in known_profiles():
+        raise UnknownProfileError(f"unknown profile {name!r}: known are {', '.join(known_profiles())}")
+    return read_profile(name, (DIRECTORY / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def read_profile(name: str, text: str) -> Profile:
+    """A profile from its TOML text; `name` is the file's, which the text must agree with."""
+    try:
+        fields = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"profile {name}: {error}") from error
+    runtime = fields.get("runtime")
+    kinds: dict[Any, type[ClaudeProfile] | type[CodexProfile] | type[PiProfile]] = {
+        "claude": ClaudeProfile,
+        "codex": CodexProfile,
+        "pi": PiProfile,
+    }
+    if not isinstance(runtime, str) or runtime not in kinds:
+        raise ProfileError(f"profile {name}: runtime is {runtime!r}, not one of {', '.join(kinds)}")
+    profile_kind = kinds[runtime]
+    checked = checked_fields(name, fields, field_kinds(profile_kind))
+    profile = profile_kind(name=name, **checked)
+    if name != f"{profile.runtime}-{profile.version}":
+        raise ProfileError(f"profile {name}: says it is {profile.runtime} {profile.version}")
+    return profile
+
+
+def field_kinds(profile_kind: type) -> dict[str, str]:
+    """Field names and their declared types as text, without the name that the file gives."""
+    declared = profile_kind.__annotations__.items()
+    return {field: getattr(of, "__forward_arg__", str(of)) for field, of in declared if field != "name"}
+
+
+def checked_fields(name: str, fields: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
+    """The fields, each there and of its type, none besides."""
+    missing, unknown = sorted(kinds.keys() - fields.keys()), sorted(fields.keys() - kinds.keys())
+    if missing or unknown:
+        raise ProfileError(f"profile {name}: missing fields {missing}, unknown fields {unknown}")
+    for field, value in fields.items():
+        if type(value) is not CHECKS[kinds[field]]:
+            raise ProfileError(f"profile {name}: {field} is {value!r}, expected {kinds[field]}")
+    return {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}
