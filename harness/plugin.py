@@ -1,0 +1,144 @@
+"""The pytest plugin: `pytest mcp.json` judges a catalog, one test an entry and one for the file as a whole.
+
+A catalog is collected only when it is named on the command line; nothing is imported before.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from harness.gate.model import Finding, Severity
+
+LEVELS = ("error", "warning", "note")
+WHOLE_FILE = "the file"
+OPTIONS = {
+    "--mcp-base": "judge what changes against a file or a git revision",
+    "--mcp-roots": "the agent roots (default: roots.json beside the catalog)",
+    "--mcp-known-secrets": "names of the secrets that exist, one a line",
+    "--mcp-tools": "tool names by server (JSON)",
+}
+
+
+class EntryFindingsError(Exception):
+    """Findings at or above the level that fails a test; the message is what the report shows."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The gate's options, each with the meaning of its counterpart of `mcp-harness gate`."""
+    group = parser.getgroup("mcp-harness", "gate on an MCP catalog named on the command line")
+    for option, text in OPTIONS.items():
+        group.addoption(option, default=None, help=text)
+    group.addoption("--mcp-fail-on", choices=LEVELS, default=None, help="what fails a test (default: error)")
+    group.addoption("--mcp-runtime", action="append", default=[], help="claude, codex or pi, NAME@VERSION, or all")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CatalogFile | None:
+    """Take a JSON file that the user named; one that merely lies in a test folder is left alone."""
+    if file_path.suffix == ".json" and is_named(file_path, parent.session):
+        return CatalogFile.from_parent(parent, path=file_path)
+    return None
+
+
+def is_named(path: Path, session: pytest.Session) -> bool:
+    """Whether an argument names the file. Pytest drops one that lies in a folder which is named as well."""
+    if session.isinitpath(path):
+        return True
+    beside, resolved = session.config.invocation_params.dir, path.resolve()
+    return any((beside / argument.partition("::")[0]).resolve() == resolved for argument in session.config.args)
+
+
+class CatalogFile(pytest.File):
+    """A catalog named on the command line."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """One item for the file, then one in catalog order for each entry that was judged or has a finding."""
+        from harness.report.safety import visible
+
+        findings, places, fail_on = self._judge()
+        by_entry: dict[str | None, list[Finding]] = {None: []}
+        for finding in findings:
+            by_entry.setdefault(finding.entry, []).append(finding)
+        tests: list[tuple[str | None, str, int]] = [(None, WHOLE_FILE, 1)]
+        tests += [
+            (entry, visible(entry) or '""', line_number)
+            for entry, (touched, line_number) in places.items()
+            if touched or entry in by_entry
+        ]
+        for entry, name, line_number in tests:
+            yield EntryItem.from_parent(
+                self, name=name, findings=by_entry.get(entry, []), fail_on=fail_on, line_number=line_number
+            )
+
+    def _judge(self) -> tuple[list[Finding], dict[str, tuple[bool, int]], Severity]:
+        """The findings; for each entry whether it was judged and its line; and the level that fails."""
+        from harness.errors import HarnessError
+        from harness.gate.assemble import GateOptions, assemble
+        from harness.gate.engine import run_gate
+        from harness.gate.events import Found, Judged
+        from harness.report.masking import masked
+
+        def option(name: str) -> str | None:
+            value: str | None = self.config.getoption(f"--mcp-{name}")
+            return value
+
+        options = GateOptions(
+            catalog=str(self.path),
+            base=option("base"),
+            roots=option("roots"),
+            runtimes=tuple(self.config.getoption("--mcp-runtime")),
+            known_secrets=option("known-secrets"),
+            tools=option("tools"),
+            fail_on=option("fail-on"),
+        )
+        try:
+            request = assemble(options, today=datetime.datetime.now(datetime.UTC).date()).request
+            events = masked(list(run_gate(request, lambda: 0.0)))
+        except HarnessError as error:
+            raise self.CollectError(str(error)) from None
+        findings = [event.finding for event in events if isinstance(event, Found)]
+        judgements = [event.judgement for event in events if isinstance(event, Judged)]
+        places = {judged.entry: (judged.touched, judged.place.line) for judged in judgements}
+        return findings, places, request.fail_on
+
+
+class EntryItem(pytest.Item):
+    """One entry; it fails when a finding that no allowance covers reaches the level."""
+
+    def __init__(self, *, findings: list[Finding], fail_on: Severity, line_number: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.findings, self.fail_on, self.line_number = findings, fail_on, line_number
+
+    def runtest(self) -> None:
+        """Raise for the findings that count; keep the others for the report."""
+        rest = [line(finding) for finding in self.findings if not self._counts(finding)]
+        if rest:
+            self.add_report_section("call", "mcp-harness", "\n".join(rest))
+        failing = [line(finding) for finding in self.findings if self._counts(finding)]
+        if failing:
+            raise EntryFindingsError("\n".join(failing))
+
+    def _counts(self, finding: Finding) -> bool:
+        return finding.allowance is None and finding.severity.rank <= self.fail_on.rank
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The findings themselves instead of a traceback."""
+        if isinstance(excinfo.value, EntryFindingsError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where an editor finds the entry."""
+        return self.path, self.line_number - 1, f"mcp-harness: {self.name}"
+
+
+def line(finding: Finding) -> str:
+    """One finding as one line, with nothing in it that could break the line."""
+    from harness.report.safety import visible
+
+    return visible(f"{finding.place} {finding.severity} {finding.rule} {finding.message} Fix: {finding.fix}")

@@ -1,0 +1,75 @@
+"""The `[[allow]]` entries of mcp-harness.toml: findings that pass, and entries that have outlived their use."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Iterator
+
+from harness.gate.model import Allowance, Finding, Place, Severity
+from harness.gate.rule import RULES, Rule
+from harness.inputs.settings import Allow, Settings
+
+STALE = Rule(
+    "MH001",
+    Severity.WARNING,
+    "an allowance that lets nothing pass",
+    why="An [[allow]] entry of mcp-harness.toml matched no finding. Left in the file it would hide the next one.",
+    fix="Remove the [[allow]] entry.",
+    requirements=(),
+    incidents=(),
+)
+EXPIRED = Rule(
+    "MH002",
+    Severity.WARNING,
+    "an allowance whose time is over",
+    why="An [[allow]] entry of mcp-harness.toml has passed its `until` date; what it let pass counts again.",
+    fix="Fix the finding, or give the entry a new date and reason.",
+    requirements=(),
+    incidents=(),
+)
+RULES.update({rule.id: rule for rule in (STALE, EXPIRED)})
+
+
+class AllowanceBook:
+    """Applies allowances to findings and remembers which were of use."""
+
+    def __init__(self, settings: Settings, today: datetime.date) -> None:
+        self._settings, self._today = settings, today
+        self._used: set[int] = set()
+
+    def apply(self, finding: Finding) -> Finding:
+        """The finding, marked as allowed where an entry covers it."""
+        matching = [
+            index
+            for index, allow in enumerate(self._settings.allow)
+            if allow.rule == finding.rule and allow.entry in (None, finding.entry)
+        ]
+        self._used.update(matching)
+        valid = [index for index in matching if not self._over(self._settings.allow[index])]
+        if not valid:
+            return finding
+        allow = self._settings.allow[valid[0]]
+        until = allow.until.isoformat() if allow.until else None
+        return finding._replace(allowance=Allowance(str(self._place(valid[0])), allow.reason, until))
+
+    def leftovers(self, *, whole_catalog: bool, judged: frozenset[str]) -> Iterator[Finding]:
+        """Findings about allowances: over ones always, stale ones only where the run could have used them."""
+        for index, allow in enumerate(self._settings.allow):
+            subject = f"{allow.rule} {allow.entry or 'on any entry'}"
+            if self._over(allow):
+                yield self._finding(EXPIRED, index, f"the allowance for {subject} ended on {allow.until}")
+            elif index not in self._used and (whole_catalog or allow.entry in judged):
+                yield self._finding(STALE, index, f"the allowance for {subject} matches no finding")
+
+    def _over(self, allow: Allow) -> bool:
+        return allow.until is not None and allow.until < self._today
+
+    def _place(self, index: int) -> Place:
+        lines = self._settings.allow_lines
+        line = lines[index] if index < len(lines) else 1
+        return Place(self._settings.file, line, 1, line, 1, f"/allow/{index}")
+
+    def _finding(self, rule: Rule, index: int, message: str) -> Finding:
+        fingerprint = hashlib.sha256(f"{rule.id}\0{message}".encode()).hexdigest()[:16]
+        return Finding(rule.id, rule.severity, self._place(index), None, (), message, rule.fix, (), fingerprint)

@@ -1,0 +1,84 @@
+"""What becomes of one entry on each runtime, told from its spawns. Source: ARCHITECTURE section 8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.gate.context import Context, EntryView
+from harness.gate.model import Judgement, Need, Outcome, State
+from harness.gate.places import place
+from harness.gate.spawn import Spawn
+from harness.reference.credentials.key import credential_key
+from harness.reference.npx.specs import is_npx_entry
+
+PROMPT_SECONDS = 1.0
+"""How soon a server that is at hand answers initialize."""
+
+COLD_NPX_SECONDS = 18.0
+"""The slowest of nine npx servers that install at once into a fresh clone (seed 000): every clone starts cold."""
+
+_STATE_OF_PROBLEM = {
+    "run_killed": State.KILLS_RUN,
+    "file_lost": State.SKIPPED,
+    "skipped": State.SKIPPED,
+    "server_fails": State.FAILS,
+}
+
+
+def judge(view: EntryView, context: Context, *, touched: bool) -> Judgement:
+    """Judge one entry. An untouched entry (with a base) is placed and named, but nothing is prepared for it."""
+    return Judgement(
+        entry=view.name,
+        place=place(context.document, view.pointer),
+        default_in_roots=view.entry.default_in_roots if view.entry else (),
+        needs=tuple(_needs(view, context)),
+        outcomes=tuple(outcome(view, spawn) for spawn in view.spawns) if touched else (),
+        touched=touched,
+    )
+
+
+def outcome(view: EntryView, spawn: Spawn) -> Outcome:
+    """One entry on one runtime."""
+    state, detail = _state(view, spawn)
+    return Outcome(
+        runtime=spawn.runtime.label,
+        state=state,
+        first_request=_first_request(view, spawn) if state is State.STARTS else "never",
+        tool_room=spawn.tool_name_room,
+        credential_key=spawn.credential_key if view.oauth_capable else None,
+        written=spawn.written,
+        detail=detail,
+    )
+
+
+def _needs(view: EntryView, context: Context) -> Iterator[Need]:
+    if view.entry is None:
+        return
+    if view.entry.unavailable:
+        yield Need("declaration", view.entry.unavailable)
+        return
+    known = context.secrets.names or frozenset()
+    for name in view.variables.required:
+        if name not in known:
+            yield Need("secret", name)
+    if view.oauth_capable:
+        yield Need("consent", credential_key(view.name, view.entry.credential_config()))
+
+
+def _state(view: EntryView, spawn: Spawn) -> tuple[State, str]:
+    if view.entry is not None and view.entry.unavailable:
+        return State.UNAVAILABLE, view.entry.unavailable
+    if spawn.written is None:
+        return State.NOT_WRITTEN, spawn.error or "; ".join(spawn.warnings)
+    for problem in spawn.problems:
+        if problem.code in _STATE_OF_PROBLEM:
+            return _STATE_OF_PROBLEM[problem.code], problem.text
+    if spawn.server is None:
+        return State.SKIPPED, ""
+    if spawn.unreachable:
+        return State.FAILS, spawn.unreachable
+    return (State.AUTHORIZE if view.oauth_capable else State.STARTS), ""
+
+
+def _first_request(view: EntryView, spawn: Spawn) -> str:
+    return spawn.in_first_request(COLD_NPX_SECONDS if is_npx_entry(view.fields) else PROMPT_SECONDS)

@@ -1,0 +1,179 @@
+"""Rules on agent roots: who gets which server by default.
+
+Source: seed 000 "The entry format" and "Selection is per session".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from harness.gate.context import Context
+from harness.gate.model import Severity
+from harness.gate.nearness import did_you_mean
+from harness.gate.rule import Hit, catalog_rule
+from harness.gate.wording import joined
+from harness.reference.catalog.entry import Entry
+from harness.reference.catalog.roots import EVERY_ROOT, default_mcp_servers, unknown_default_roots
+from harness.reference.selection.patch import MAXIMUM_SERVERS as MAXIMUM_SESSION_SERVERS
+
+SERVERS_FIELD = "default_mcp_servers"
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """` Did you mean X?`, or nothing."""
+    near = did_you_mean(name, known)
+    return f" Did you mean {near}?" if near else ""
+
+
+def _named(value: Any) -> list[tuple[int, str]]:
+    """The names in a list with their first places, each once."""
+    places: dict[str, int] = {}
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, str):
+            places.setdefault(item, index)
+    return [(index, item) for item, index in places.items()]
+
+
+@catalog_rule(
+    "MH601",
+    Severity.ERROR,
+    "a root that names an unknown server",
+    why=(
+        "A root that lists a server which the catalog does not hold leaves a dangling reference: AIR 0.3.0 "
+        "fails the whole"
+        " resolve, 0.13 drops the reference and Zimmer counts the resolve as failed. Either way the last good "
+        "catalog is"
+        " served until somebody looks."
+    ),
+    fix="Remove the name from the root, or put the server back.",
+)
+def root_names_unknown_server(context: Context) -> Iterator[Hit]:
+    for root in context.roots.values():
+        for index, server in _named(root.raw.get(SERVERS_FIELD)):
+            if server not in context.entries:
+                yield Hit(
+                    (root.name, SERVERS_FIELD, index),
+                    f"root {root.name} names {server}, which the catalog does not hold: no catalog change reaches any"
+                    f" session until this is mended.{hint(server, context.entries)}",
+                    file="roots",
+                    subject=server,
+                )
+
+
+@catalog_rule(
+    "MH602",
+    Severity.WARNING,
+    "a default in a root that does not exist",
+    why=(
+        "default_in_roots decides which sessions start with a server. A value that names no root has no "
+        "effect on any of them,"
+        " and nothing says so."
+    ),
+    fix="Name an existing root, or remove the value.",
+    requirements=("catalog-default-unknown-root",),
+)
+def default_in_unknown_root(context: Context) -> Iterator[Hit]:
+    if context.roots_document is None:
+        return
+    for server, root in unknown_default_roots(context.catalog, tuple(context.roots)):
+        listed = context.entries[server].fields["default_in_roots"]
+        why = " Only newer AIR versions read * as every root." if root == EVERY_ROOT else hint(root, context.roots)
+        yield Hit(
+            (server, "default_in_roots", listed.index(root)),
+            f"{server} is a default in {root}, which is no root: no session gets it there.{why}",
+            subject=root,
+        )
+
+
+@catalog_rule(
+    "MH603",
+    Severity.WARNING,
+    "a root whose subagent root does not exist",
+    why=(
+        "A root with default_subagent_roots gets the `zimmer` server, limited to those roots. A name that is "
+        "no root can never"
+        " be spawned, and a list of nothing else gives a server that can start nothing."
+    ),
+    fix="Name an existing root.",
+)
+def unknown_subagent_root(context: Context) -> Iterator[Hit]:
+    for root in context.roots.values():
+        for index, name in _named(root.raw.get("default_subagent_roots")):
+            if name not in context.roots:
+                yield Hit(
+                    (root.name, "default_subagent_roots", index),
+                    f"root {root.name} may spawn {name}, which is no root.{hint(name, context.roots)}",
+                    file="roots",
+                    subject=name,
+                )
+
+
+@catalog_rule(
+    "MH604",
+    Severity.WARNING,
+    "a default that is declared unavailable",
+    why=(
+        "A default stays a default whatever its readiness: every new session of the root carries the server, "
+        "is warned about"
+        " it and runs without its tools. A restricted connection cannot even leave it out."
+    ),
+    fix="Take the root out of default_in_roots until the server works, or remove `unavailable`.",
+    requirements=("catalog-default-unavailable-kept",),
+)
+def unavailable_default(context: Context) -> Iterator[Hit]:
+    for view in context.entries.values():
+        roots = effective_roots(context, view.entry) if view.entry and view.entry.unavailable else ()
+        if roots:
+            yield Hit(
+                (view.name, "default_in_roots"),
+                f"{view.name} is declared unavailable and still a default in {joined(roots)}: every new session there "
+                "starts with a warning and without its tools.",
+            )
+
+
+def effective_roots(context: Context, entry: Entry) -> tuple[str, ...]:
+    """The roots that get an entry by default; without a roots file all that it names are believed."""
+    known = entry.default_in_roots if context.roots_document is None else tuple(context.roots)
+    return tuple(root for root in dict.fromkeys(entry.default_in_roots) if root in known)
+
+
+@catalog_rule(
+    "MH605",
+    Severity.ERROR,
+    "more defaults than a session may hold",
+    why=(
+        f"A session holds at most {MAXIMUM_SESSION_SERVERS} servers; a root with more defaults starts "
+        "sessions that nobody can edit."
+    ),
+    fix="Take servers out of the root's defaults.",
+    requirements=("selection-patch-max-50",),
+)
+def too_many_defaults(context: Context) -> Iterator[Hit]:
+    for root in context.roots:
+        servers = default_mcp_servers(root, context.catalog, tuple(context.roots))
+        if len(servers) > MAXIMUM_SESSION_SERVERS:
+            yield Hit(
+                (root,),
+                f"root {root} gets {len(servers)} servers by default; a session may hold {MAXIMUM_SESSION_SERVERS}.",
+                file="roots",
+                others=servers,
+            )
+
+
+@catalog_rule(
+    "MH606",
+    Severity.WARNING,
+    "a root that is no object",
+    why="Zimmer drops a root that is not a JSON object without a word; its sessions cannot be started.",
+    fix='Write an object, at least {"display_name": "..."}.',
+)
+def root_is_no_object(context: Context) -> Iterator[Hit]:
+    tree = context.roots_document.tree if context.roots_document else {}
+    for name in tree:
+        if name not in context.roots and name != "$schema":
+            yield Hit(
+                (name,),
+                f"root {name} is no object and is dropped: nobody can start a session there.",
+                file="roots",
+            )

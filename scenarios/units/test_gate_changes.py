@@ -1,0 +1,320 @@
+"""What a comparison says a change does to whom, and what is to be done before and after merging."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from harness.gate.model import Change
+from scenarios.units.gate_run import REMOTE, STDIO, changes, context_of, events_of, planned
+
+CLAUDE, CODEX, PI = "claude@2.1.268", "codex@0.146.0", "pi@0.84.1+2.32.1"
+NO_BYTES = f"{CLAUDE}, {CODEX}, {PI}: no byte changes"
+ROOTS: dict[str, Any] = {"main": {}, "ops": {}}
+BEARER = {"headers": {"Authorization": "Bearer ${T}"}}
+KEY = "a|e1805bd7f95f2c61"
+OTHER_URL = {**REMOTE, "url": "https://y.example.com/mcp"}
+OTHER_KEY = "a|c11ad1743d0ae7f6"
+BOUND = "; pi: same account, but its token is bound to the old URL, so again there too"
+AUTHORIZE = ("before", "tell users of a to authorize at /connectors")
+DELETE = ("after", "delete the unclaimed credentials of a at /connectors")
+
+
+def compared(before: Any, after: Any, **given: Any) -> tuple[Change | None, list[tuple[str, str]]]:
+    """The change of entry `a` (None on a side: it is not there) and the plan."""
+    sides = [{} if entry is None else {"a": entry} for entry in (before, after)]
+    head, base = (
+        context_of(sides[1], given.get("roots"), known=given.get("known")),
+        context_of(sides[0], given.get("base")),
+    )
+    events = events_of(head, base)
+    return next(iter(changes(events)), None), planned(events)
+
+
+def sentences(before: Any, after: Any, **given: Any) -> list[str]:
+    change, _ = compared(before, after, **given)
+    assert change is not None
+    return list(change.consequences)
+
+
+def test_another_url_asks_everyone_to_authorize_again_and_leaves_an_orphan():
+    change, plan = compared(REMOTE, OTHER_URL)
+    assert change is not None
+    assert change.consequences == (
+        "url https://x.example.com/mcp -> https://y.example.com/mcp",
+        f"stored key {KEY} -> {OTHER_KEY}: everyone must AUTHORIZE AGAIN (claude, codex{BOUND})",
+    )
+    assert list(change.config) == [CLAUDE, CODEX, PI]
+    assert plan == [AUTHORIZE, DELETE]
+
+
+def test_a_word_in_a_url_makes_no_plan():
+    before = {**STDIO, "url": "https://x/stored key -> unclaimed"}
+    assert compared(before, {**STDIO, "url": "https://x/AUTHORIZE"})[1] == []
+
+
+def test_the_order_of_routine_headers_changes_the_key_and_pi_authorizes_none_of_them():
+    one, other = {**REMOTE, "headers": {"X-A": "1", "X-B": "2"}}, {**REMOTE, "headers": {"X-B": "2", "X-A": "1"}}
+    (line,) = sentences(one, other)
+    assert re.fullmatch(
+        r"stored key a\|\w{16} -> a\|\w{16}: everyone must AUTHORIZE AGAIN"
+        r" \(claude, codex; pi authorizes no entry with headers\)",
+        line,
+    )
+    assert compared(one, other)[1] == [AUTHORIZE, DELETE]
+
+
+def test_a_dropped_routine_header_changes_the_key_and_pi_keeps_its_account():
+    (line,) = sentences({**REMOTE, "headers": {"X-A": "1"}}, REMOTE)
+    assert line.endswith(
+        f" -> {KEY}: everyone must AUTHORIZE AGAIN (claude, codex; pi keeps its account sha256-ca978112...)"
+    )
+
+
+def test_a_static_credential_replaces_consent_and_its_removal_asks_for_it():
+    change, plan = compared(REMOTE, {**REMOTE, **BEARER})
+    assert change is not None
+    assert change.consequences == (
+        f"a static credential replaces consent; the stored credential {KEY} becomes unclaimed",
+        "now needs secret T",
+    )
+    assert plan == [("before", "seed T (or fix its name)"), DELETE]
+    change, plan = compared({**REMOTE, **BEARER}, REMOTE)
+    assert change is not None
+    assert change.consequences == (
+        f"needs consent now: key {KEY}; everyone must AUTHORIZE (claude, codex, pi)",
+        "no longer needs secret T",
+    )
+    assert plan == [AUTHORIZE, ("after", "retire secret T: no entry needs it")]
+    with_header = sentences({**REMOTE, **BEARER}, {**REMOTE, "headers": {"X-A": "1"}})
+    assert with_header[0].endswith("everyone must AUTHORIZE (claude, codex)")
+
+
+def test_a_server_that_becomes_local_needs_no_consent_any_more():
+    change, plan = compared(REMOTE, STDIO)
+    assert change is not None
+    assert change.consequences == (
+        "type streamable-http -> stdio",
+        "command (absent) -> npx",
+        "url https://x.example.com/mcp -> (absent)",
+        f"no consent is needed any more; the stored credential {KEY} becomes unclaimed",
+        "npx package (none) -> pkg@1.0.0: installs into a directory of its own",
+    )
+    assert plan == [DELETE]
+
+
+@pytest.mark.parametrize(("one", "other"), [("http", "streamable-http"), ("streamable-http", "http")])
+def test_the_two_spellings_of_one_transport_change_no_key_and_no_byte(one, other):
+    assert compared({**REMOTE, "type": one}, {**REMOTE, "type": other}) == (
+        Change("changed", "a", (f"type {one} -> {other}", NO_BYTES), {}),
+        [],
+    )
+
+
+@pytest.mark.parametrize("field", ["title", "description"])
+def test_what_no_runtime_reads_changes_no_byte(field):
+    assert compared(STDIO, {**STDIO, field: "New"}) == (Change("changed", "a", (NO_BYTES,), {}), [])
+    assert compared(STDIO, STDIO) == (None, [])
+
+
+DEFAULTS = [
+    ([], ["main"], ["root main gets it by default now"]),
+    ([], ["ops", "main"], ["roots main, ops get it by default now"]),
+    (["main"], ["ops"], ["root ops gets it by default now", "new sessions of root main no longer get it"]),
+    (["main", "ops"], [], ["new sessions of roots main, ops no longer get it"]),
+    (["main"], ["main", "ghost"], []),
+    (["main"], ["main", "main"], []),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "lines"), DEFAULTS)
+def test_defaults_that_come_and_go_are_told_by_root(before, after, lines):
+    one, other = ({**STDIO, "default_in_roots": roots} for roots in (before, after))
+    assert sentences(one, other, roots=ROOTS, base=ROOTS) == [*lines, NO_BYTES]
+
+
+def test_without_roots_files_the_roots_that_entries_name_are_believed_and_an_empty_file_has_none():
+    listed = {**STDIO, "default_in_roots": ["x", "y"]}
+    assert sentences(STDIO, listed)[0] == "roots x, y get it by default now"
+    assert sentences(STDIO, listed, roots={}, base={}) == [NO_BYTES]
+    assert sentences({**STDIO, "title": "A"}, {**STDIO, "default_in_roots": ["main"]}, roots=ROOTS)[0] == (
+        "root main gets it by default now"
+    )
+
+
+def test_a_root_that_comes_or_goes_changes_who_gets_an_entry_that_was_not_touched():
+    entry = {**STDIO, "default_in_roots": ["ops"]}
+    assert compared(entry, entry, roots=ROOTS, base={"main": {}}) == (
+        Change("changed", "a", ("root ops gets it by default now",), {}),
+        [],
+    )
+    assert sentences(entry, entry, roots={"main": {}}, base=ROOTS) == ["new sessions of root ops no longer get it"]
+    assert compared(entry, entry, roots=ROOTS) == (None, [])  # the base has no roots file yet
+
+
+BUDGETS = [
+    (STDIO, None, 30, [CODEX], "codex"),
+    (STDIO, None, 300, [CODEX, PI], "codex and pi"),
+    (STDIO, 300, 30, [CODEX, PI], "codex and pi"),
+    (STDIO, 20, 30, [CODEX], "codex"),
+    (STDIO, None, 180, [], None),
+    (STDIO, None, 3, [], None),
+    (STDIO, 3, 4, [], None),
+    (REMOTE, None, 30, [CODEX], "codex"),
+    (REMOTE, None, 300, [CODEX, PI], "codex and pi"),
+]
+
+
+@pytest.mark.parametrize(("entry", "before", "after", "differ", "families"), BUDGETS)
+def test_a_budget_reaches_the_files_that_hold_one_and_existing_clones_keep_the_old(
+    entry, before, after, differ, families
+):
+    change, plan = compared(
+        entry if before is None else {**entry, "startup_timeout_sec": before}, {**entry, "startup_timeout_sec": after}
+    )
+    assert change is not None
+    assert change.consequences[0] == f"startup_timeout_sec {'(absent)' if before is None else before} -> {after}"
+    assert list(change.config) == differ
+    sentence = f"existing clones keep their budget for a on {families} until their config is regenerated"
+    assert plan == ([("after", sentence)] if families else [])
+
+
+def test_a_budget_that_only_goes_with_another_transport_is_no_kept_one():
+    assert compared(REMOTE, STDIO)[1] == [DELETE]
+
+
+def test_the_diff_shows_the_lines_of_each_file_with_placeholders_in_place_of_values():
+    change, _ = compared({**STDIO, "env": {"T": "${T}"}}, {**STDIO, "env": {"T": "${U}"}})
+    assert change is not None
+    for diff in change.config.values():
+        assert '-    "T": "${T}"' in diff
+        assert '+    "T": "${U}"' in diff
+        assert "marker" not in diff
+
+
+PACKAGES = [
+    (
+        ["-y", "pkg@1.0.0"],
+        ["-y", "pkg@1.0.1"],
+        ["npx package pkg@1.0.0 -> pkg@1.0.1: installs into a directory of its own"],
+    ),
+    (["-p", "x", "-p", "y", "run"], ["-p", "y", "-p", "x", "run"], []),
+    (["pkg@1.0.0"], ["pkg@1.0.0", "--verbose"], []),
+    (["pkg@1.0.0"], ["-y"], []),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "lines"), PACKAGES)
+def test_another_package_installs_into_another_directory(before, after, lines):
+    assert sentences({**STDIO, "args": before}, {**STDIO, "args": after}) == lines
+
+
+def test_secrets_that_come_and_go_are_to_be_seeded_and_retired():
+    one, other = {**STDIO, "env": {"A": "${A}", "B": "${B}"}}, {**STDIO, "env": {"A": "${A}", "C": "${C}", "D": "${D}"}}
+    change, plan = compared(one, other)
+    assert change is not None
+    assert change.consequences == ("now needs secrets C, D", "no longer needs secret B")
+    assert plan == [("before", "seed C, D (or fix their names)"), ("after", "retire secret B: no entry needs it")]
+    assert compared(one, other, known=["C", "D"])[1] == [("after", "retire secret B: no entry needs it")]
+    assert compared(one, other, known=["C"])[1][0] == ("before", "seed D (or fix its name)")
+    assert compared(one, {**STDIO, "title": "A"})[1] == [("after", "retire secrets A, B: no entry needs them")]
+
+
+def test_a_secret_that_another_entry_still_needs_is_not_retired():
+    needs = {**STDIO, "env": {"A": "${A}"}}
+    events = events_of(context_of({"a": STDIO, "b": needs}), context_of({"a": needs, "b": needs}))
+    assert changes(events)[0].consequences == ("no longer needs secret A",)
+    assert planned(events) == []
+
+
+def test_a_declaration_is_told_and_asks_nobody_to_authorize():
+    declared = {**REMOTE, "unavailable": "Broken\nupstream."}
+    assert compared(REMOTE, declared) == (
+        Change("changed", "a", ("declared unavailable: (absent) -> Broken upstream.", NO_BYTES), {}),
+        [],
+    )
+    assert sentences(declared, REMOTE)[0] == "declared unavailable: Broken upstream. -> (absent)"
+    moved = compared(REMOTE, {**OTHER_URL, "unavailable": "Broken."})
+    assert moved[0] is not None
+    assert moved[0].consequences[2] == f"stored key {KEY} -> {OTHER_KEY}"
+    assert moved[1] == [DELETE]
+    added, plan = compared(None, declared)
+    assert added is not None
+    assert added.consequences == (
+        "declared unavailable: Broken upstream.",
+        "by choice only; a session that picks it starts with a warning and without its tools",
+    )
+    assert plan == []
+    assert sentences(None, {**declared, "default_in_roots": ["main"]}, roots=ROOTS)[1] == (
+        "root main gets it by default: those sessions start with a warning and without its tools"
+    )
+
+
+def test_an_oauth_block_changes_no_key_and_its_secret_is_not_shown():
+    one = {**REMOTE, "oauth": {"clientId": "one", "clientSecret": "s-one", "scopes": ["x"]}}
+    other = {**REMOTE, "oauth": {"clientId": "two", "clientSecret": "s-two", "scopes": ["x"]}}
+    tail = ": new consents use it, stored credentials stay as they are"
+    change, plan = compared(one, other)
+    assert change is not None
+    assert change.consequences[0] == f'oauth clientId "one" -> "two", clientSecret (not shown){tail}'
+    assert plan == []
+    assert sentences(REMOTE, {**REMOTE, "oauth": {"clientId": "one"}})[0] == f'oauth clientId (absent) -> "one"{tail}'
+    assert sentences({**REMOTE, "oauth": {"clientId": "one"}}, {**REMOTE, "oauth": 3})[0] == (
+        f'oauth clientId "one" -> (absent){tail}'
+    )
+
+
+REACHES = [
+    ({**REMOTE, "url": "https://x.example.com/mcp?key=1"}, "reach https://x.example.com/mcp"),
+    (STDIO, "run pkg@1.0.0"),
+    ({**STDIO, "args": ["-p", "x", "-p", "y", "z"]}, "run x + y"),
+    ({**STDIO, "url": "https://x.example.com"}, "run pkg@1.0.0"),
+    ({"type": "stdio", "command": "uvx", "args": ["x"]}, "run uvx"),
+    ({"type": "stdio"}, "neither reach nor run anything"),
+    ("text", "neither reach nor run anything"),
+]
+
+
+@pytest.mark.parametrize(("entry", "reach"), REACHES)
+def test_an_added_entry_says_what_an_agent_can_reach_with_it(entry, reach):
+    assert sentences(None, entry)[0] == f"by choice only; a session that picks it can {reach}"
+    if isinstance(entry, dict):
+        listed = sentences(None, {**entry, "default_in_roots": ["main", "ops"]}, roots=ROOTS)
+        assert listed[0] == f"roots main, ops get it by default: those sessions can now {reach}"
+
+
+def test_an_added_entry_needs_consent_or_secrets_before_its_first_start():
+    change, plan = compared(None, REMOTE)
+    assert change is not None
+    assert (change.kind, change.consequences[1:]) == ("added", (f"needs consent once: key {KEY}",))
+    assert plan == [AUTHORIZE]
+    assert sentences(None, {**REMOTE, **BEARER})[1:] == ["needs secret T"]
+
+
+def test_a_removed_entry_says_who_loses_it_and_what_it_leaves_behind():
+    change, plan = compared({**REMOTE, "default_in_roots": ["main"]}, None, roots=ROOTS, base=ROOTS)
+    assert change is not None
+    assert change.kind == "removed"
+    assert change.consequences == (
+        "new sessions of root main no longer get it",
+        "sessions that chose it keep its name and lose the server at their next prepare",
+        f"its stored credential {KEY} becomes unclaimed",
+    )
+    assert all(diff.startswith("--- before\n+++ after\n") for diff in change.config.values())
+    assert plan == [DELETE]
+    assert len(sentences(STDIO, None)) == 1
+
+
+def test_an_entry_that_is_no_object_any_more_is_told_in_words():
+    assert sentences(STDIO, "x")[0] == "was a server, is none now: its value is no object"
+    assert sentences("x", STDIO)[0] == "was none, is a server now: its value is an object"
+    assert sentences("x", "y") == [NO_BYTES]
+
+
+def test_changes_come_in_the_order_of_the_new_catalog_and_removed_ones_last():
+    base = {"gone": STDIO, "b": STDIO, "same": STDIO, "a": STDIO}
+    head = {"a": REMOTE, "new": STDIO, "same": STDIO, "b": REMOTE}
+    order = [(change.kind, change.entry) for change in changes(events_of(context_of(head), context_of(base)))]
+    assert order == [("changed", "a"), ("added", "new"), ("changed", "b"), ("removed", "gone")]
