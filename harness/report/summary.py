@@ -1,0 +1,87 @@
+"""The sentences that several formats share: what was judged, the verdict, what was let pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.gate.model import Finding
+from harness.report.run import Run
+from harness.report.safety import count, shorten, visible
+
+_LONGEST_REASON = 60
+_MAXIMUM_ALLOWANCES = 3
+_MAXIMUM_RUNTIMES = 12
+_LONGEST_NAME = 120
+
+
+def heading(run: Run) -> str:
+    """What is judged, against what."""
+    started = run.started
+    catalog = short(started.catalog)
+    if started.base is not None:
+        others = "" if started.pinned else f"; {runtimes(run)}"
+        return f"{catalog} against {short(started.base)}: {_comparison(run)}{others}"
+    roots = f", {short(started.roots_file)}: {count(started.roots, 'root')}" if started.roots_file else ""
+    entries = count(started.entries, "entry", "entries")
+    return f"{catalog}: {entries}{roots}; {runtimes(run)}"
+
+
+def runtimes(run: Run) -> str:
+    """The runtimes, and whether their versions are the pinned ones."""
+    listed = [short(name) for name in run.started.runtimes[:_MAXIMUM_RUNTIMES]]
+    more = len(run.started.runtimes) - len(listed)
+    names = " ".join(listed) + (f" and {more} more" if more else "")
+    return f"{names} (pinned)" if run.started.pinned else names
+
+
+def _comparison(run: Run) -> str:
+    kinds = [change.kind for change in run.changes]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("added", "changed", "removed"))
+    how = "judged too" if run.judged_untouched else "not run again; --all runs them"
+    return f"{counts}, {run.untouched} untouched" + (f" ({how})" if run.untouched else "")
+
+
+def verdict(run: Run) -> str:
+    """Everything that the last line says, up to the exit code."""
+    done = run.finished
+    counts = ", ".join((count(done.errors, "error"), count(done.warnings, "warning"), count(done.notes, "note")))
+    allowed = f" ({allowances(run.allowed, done.allowed)})" if done.allowed else ""
+    judged = f"{done.judged}/{count(done.entries, 'entry', 'entries')} judged"
+    return f"{done.verdict}  {counts}{allowed}; {judged}; {done.seconds:.1f} s; seed {done.seed}; exit {done.exit_code}"
+
+
+def allowances(findings: Sequence[Finding], number: int) -> str:
+    """`allowed: 1, see mcp-harness.toml:4 "acme-legacy, until 2027-01-31"`."""
+    places: dict[str, str] = {}
+    for finding in findings:
+        if finding.allowance is not None:
+            until = f", until {visible(finding.allowance.until)}" if finding.allowance.until else ""
+            reason = shorten(visible(finding.allowance.reason), _LONGEST_REASON)
+            places.setdefault(short(finding.allowance.place), f'"{reason}{until}"')
+    listed = [f"{place} {reason}" for place, reason in places.items()]
+    more = len(listed) - _MAXIMUM_ALLOWANCES
+    see = ", ".join(listed[:_MAXIMUM_ALLOWANCES]) + (f" and {more} more" if more > 0 else "")
+    return f"allowed: {number}" + (f", see {see}" if see else "")
+
+
+def sentence(run: Run, finding: Finding) -> str:
+    """One finding in words: the entry, what happens, on which runtimes (unless said), what to do."""
+    entry = f"{short(finding.entry)}: " if finding.entry is not None else ""
+    fix = f" Fix: {visible(finding.fix)}" if finding.fix else ""
+    stop = "." if finding.fix and not finding.message.endswith((".", "!", "?")) else ""
+    return f"{entry}{visible(finding.message)}{stop}{_where(run, finding)}{fix}"
+
+
+def _where(run: Run, finding: Finding) -> str:
+    concerned = finding.runtimes
+    if not concerned or set(concerned) >= set(run.started.runtimes):
+        return ""
+    message = finding.message.lower()
+    if any(runtime.partition("@")[0].lower() in message for runtime in concerned):
+        return ""
+    return f" [{', '.join(map(visible, concerned))}]"
+
+
+def short(name: str) -> str:
+    """A name that someone else chose, on one line and of bounded length."""
+    return shorten(visible(name), _LONGEST_NAME)
