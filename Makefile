@@ -1,28 +1,42 @@
-# Each target makes the virtual environment it needs: a machine with Python 3.11+, pip and make is enough.
+# Each target makes the virtual environment it needs: Python 3.11+ with pip, and make, are enough.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: gate test check bench nightly clean
+.PHONY: gate test check bench nightly wheel clean
 .DELETE_ON_ERROR:
 
-$(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $(STAMP)
-
+# The main job: the gate on the shipped catalog.
 gate: $(STAMP)
 	$(BIN)/mcp-harness gate mcp.json
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
 
+# Lint, formatting, types, import contracts.
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Medians with their spread; figures of one machine at one time, never asserted.
+bench: $(STAMP)
+	$(BIN)/python -m scenarios.benchmarks
+
+# The same tests with many more examples.
+nightly: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile nightly scenarios/properties
+
+wheel: $(STAMP)
+	$(BIN)/python -m build --wheel --no-isolation
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; name one with make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)

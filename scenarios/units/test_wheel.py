@@ -1,0 +1,80 @@
+"""What is installed from the wheel works elsewhere: on another repository's catalog, without this source tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+CATALOG = {"a": {"type": "stdio", "command": "npx", "args": ["-y", "pkg@1.0.0"]}}
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's content in a folder of its own."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(REPOSITORY)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "content")
+    return folder / "content"
+
+
+@pytest.fixture
+def installed(unpacked, tmp_path):
+    """Run the installed command in another repository; -S keeps this source tree off the path."""
+
+    def run(*arguments: str, folder: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        paths = [str(unpacked), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+        program = f"import sys; sys.path[:0] = {paths!r}; from harness.cli import main; sys.exit(main())"
+        command = [sys.executable, "-S", "-c", program, *arguments]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_the_wheel_holds_the_data_and_no_tests(unpacked):
+    names = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
+    assert "fake_runtimes/profiles/claude-2.1.268.toml" in names
+    assert "harness/requirements/manifest/catalog.toml" in names
+    assert "harness/vectors/cases/catalog.jsonl" in names
+    assert "harness/report/schemas/sarif-2.1.0.schema.json" in names
+    assert "harness/requirements/schemas/variants-report.schema.json" in names
+    assert "harness/vectors/schemas/vectors-check.schema.json" in names
+    assert "harness/reference/catalog/air.mcp.schema.json" in names
+    assert not [name for name in names if name.startswith("scenarios/")]
+
+
+def test_the_installed_gate_judges_another_repository_from_a_folder_below(installed, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "below").mkdir()
+    (tmp_path / "mcp.json").write_text(json.dumps(CATALOG))
+    done = installed("gate", "--runtime", "all", folder=tmp_path / "below")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("../mcp.json: 1 entry; claude@2.1.268")
+
+
+def test_the_installed_gate_fails_well_where_it_must(installed, tmp_path):
+    assert installed("gate").returncode == 2
+    (tmp_path / "mcp.json").write_text(json.dumps({**CATALOG, "b": {"type": "http", "url": "https://x.test"}}))
+    failed = installed("gate")
+    assert failed.returncode == 1
+    assert "MH203" in failed.stdout
+
+
+def test_the_installed_developer_commands_say_what_needs_the_source_tree(installed):
+    listed = installed("dev", "vectors", "list", "--format", "json")
+    assert listed.returncode == 0
+    assert "catalog.validate" in listed.stdout
+    variants = installed("dev", "variants")
+    assert variants.returncode == 3
+    assert variants.stderr.count("\n") == 1
