@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
@@ -51,8 +52,9 @@ def merge(scans: Iterable[Scan]) -> Scan:
     )
 
 
+@functools.cache
 def scan_source(file: str, text: str) -> Scan:
-    """Scan one file's text.
+    """Scan one file's text; the same text once.
 
     Marks count as decorators of a test or test class, as the module's `pytestmark`, and on a `pytest.param`.
     The ids must be string literals; only on a `pytest.param` they may be computed, as the vector tests do.

@@ -107,6 +107,8 @@ def test_missing_members_hash_as_null_and_what_is_no_object_gives_the_bare_name(
     assert credential_key("x", {"type": "stdio"}) == "x|399a9d29f2bd6387"
     assert credential_key("x", {}) == "x|bc9c56531497a4fe"
     assert [credential_key("x", config) for config in (None, ["a"], "a", 5)] == ["x"] * 4
+    assert [runtime_key(runtime, "x", None, {}) for runtime in ("claude", "codex", "pi")] == ["x"] * 3
+    assert split_key("x") == ("x", "")
 
 
 @pytest.mark.requirement("credential-key-non-ascii-raw")

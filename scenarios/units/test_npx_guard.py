@@ -100,10 +100,16 @@ def test_a_shim_that_resolves_outside_its_own_root_is_refused(target):
 def test_dangling_shims_directories_and_nested_bins_are_left_alone():
     nested = Shim(f"{SHARED}/0/node_modules/x/node_modules/.bin/y", f"{CLONE}/{SHARED}/0/y.js", "file", 0o644)
     foreign = Shim("node_modules/.bin/y", f"{CLONE}/node_modules/y.js", "file", 0o644)
+    elsewhere = Shim(f"{SHARED}/0/lib/bin/y", f"{CLONE}/{SHARED}/0/y.js", "file", 0o644)
+    deeper = Shim(f"{SHARED}/{BIN}/d/y", f"{CLONE}/{SHARED}/0/y.js", "file", 0o644)
+    looping = shim(name="l", target=f"{CLONE}/{SHARED}/loop")
+    links = {f"{CLONE}/{SHARED}/loop": "loop"}
     regular = Shim(f"{SHARED}/{BIN}/r", f"{CLONE}/{SHARED}/{BIN}/r", "file", 0o644)
     dangling = shim(name="d", kind="missing", target=f"{HOME}/gone.js", mode=None)
     assert repaired(nested, foreign, regular, dangling, shim(name="e", kind="directory")) == [regular.link]
     assert refused(nested, foreign, dangling) == ()
+    assert repaired(elsewhere, deeper, shim(name="m", mode=None)) == []
+    assert (repaired(looping, links=links), refused(looping, links=links)) == ([], (looping.link,))
 
 
 @pytest.mark.requirement("npx-guard-shim-kinds")
@@ -122,6 +128,13 @@ def test_a_clone_that_is_no_clone_gives_an_empty_plan(clone):
     there = Shim(f"{SHARED}/{BIN}/x", f"{clone}/{SHARED}/x.js", "file", 0o644)
     assert guard.plan(clone, Tree((there,)), BASE) == guard.GuardPlan()
     assert guard.plan(CLONE, Tree(), BASE) == guard.GuardPlan()
+
+
+@pytest.mark.requirement("npx-guard-never-blocks-spawn")
+def test_without_a_clones_base_any_absolute_clone_is_swept_and_no_other():
+    there = Shim(f"{SHARED}/{BIN}/x", f"/elsewhere/c1/{SHARED}/x.js", "file", 0o644)
+    assert [repair.link for repair in guard.plan("/elsewhere/c1", Tree((there,))).repairs] == [there.link]
+    assert guard.plan("elsewhere/c1", Tree((there,))) == guard.GuardPlan()
 
 
 @pytest.mark.requirement("npx-guard-acts-on-modes")

@@ -195,3 +195,43 @@ def test_a_base_that_is_itself_a_link_does_not_stop_heal_and_guard(clone):
     listing = Listing(frozenset({real}), links)
     named = heal.plan("ENOTEMPTY /srv/clones/c/.npm-cache/_npx/abc0", clone, listing, "/srv/clones")
     assert named.removals == ("/srv/clones/c/.npm-cache/_npx/abc0",)
+
+
+@pytest.mark.requirement("npx-layout-containment-resolved")
+@pytest.mark.parametrize(
+    "target",
+    [
+        "../../_npx",
+        "../../../.npm-cache/_npx",
+        f"{BASE}/c/.npm-cache/_npx",
+        "/home/u/.zimmer/here/../clones/c/.npm-cache/_npx",
+    ],
+)
+def test_a_root_that_is_a_link_within_its_clones_cache_is_healed_and_guarded(target):
+    clone = f"{BASE}/c"
+    links = {f"{clone}/.npm-cache/isolated/s/_npx": target}
+    tree = f"{clone}/.npm-cache/isolated/s/_npx/abc0"
+    assert is_contained_resolved(tree, BASE, links)
+    assert heal.plan(f"ENOTEMPTY {tree}/x", clone, Listing(frozenset({tree}), links), BASE).removals == (tree,)
+    shim = guard.Shim(
+        ".npm-cache/isolated/s/_npx/abc0/node_modules/.bin/x", f"{clone}/.npm-cache/_npx/abc0/x.js", "file", 0o644
+    )
+    assert [each.link for each in guard.plan(clone, guard.Tree((shim,), links), BASE).repairs] == [shim.link]
+
+
+@pytest.mark.requirement("npx-layout-containment-resolved")
+@pytest.mark.parametrize("looping", [BASE, f"{BASE}/c", f"{BASE}/c/.npm-cache", f"{BASE}/c/.npm-cache/_npx"])
+def test_a_loop_of_links_leads_nowhere_and_raises_nothing(looping):
+    clone = f"{BASE}/c"
+    links = {looping: f"{looping}-2", f"{looping}-2": looping}
+    tree = f"{clone}/.npm-cache/_npx/abc0"
+    shim = guard.Shim(".npm-cache/_npx/abc0/node_modules/.bin/x", f"{tree}/x.js", "file", 0o644)
+    assert not is_contained_resolved(tree, BASE, links)
+    assert heal.plan(f"ENOTEMPTY {tree}/x", clone, Listing(frozenset({tree}), links), BASE).removals == ()
+    assert guard.plan(clone, guard.Tree((shim,), links), BASE).repairs == ()
+
+
+@pytest.mark.requirement("npx-layout-containment")
+def test_a_base_that_is_no_absolute_path_contains_nothing():
+    assert not is_contained("/clones/c/.npm-cache/_npx", "clones")
+    assert not is_contained("/clones/c/.npm-cache/_npx", "")

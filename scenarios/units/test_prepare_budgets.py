@@ -202,6 +202,17 @@ def test_an_earlier_budget_sticks_until_the_file_is_made_anew(runtime, first, se
     assert budget(runtime, declaring(NPX, second)) == regenerated
 
 
+@pytest.mark.requirement(
+    "startup-timeout-stdio-default-only", "prepare-codex-default-not-http", "prepare-pi-default-not-http"
+)
+@pytest.mark.parametrize("runtime", KEYS)
+def test_an_entry_that_became_a_remote_one_does_not_inherit_the_default_of_its_command(runtime):
+    as_stdio = prepared(runtime, ["a"], {"a": NPX})
+    as_remote = again(runtime, ["a"], {"a": REMOTE}, as_stdio)
+    assert KEYS[runtime] not in servers(as_remote)["a"]
+    assert servers(again(runtime, ["a"], {"a": NPX}, as_remote))["a"][KEYS[runtime]] == 180 * UNIT[runtime]
+
+
 @pytest.mark.requirement("prepare-own-earlier-value-sticks")
 def test_claude_picks_up_a_new_budget_at_the_next_spawn():
     text = prepared("claude", ["a"], {"a": NPX}).text

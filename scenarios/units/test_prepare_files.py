@@ -259,7 +259,7 @@ def test_a_created_file_is_the_owners_alone_and_kept_out_of_commits(runtime):
 @pytest.mark.requirement("prepare-codex-entry-validated", "prepare-prompt-config-agree")
 def test_every_codex_table_is_one_that_codex_takes():
     tree = {
-        "numbers": {"type": "stdio", "command": "c", "env": {"N": 1, "F": 1.5, "B": True}},
+        "numbers": {"type": "stdio", "command": "c", "env": {"N": 1, "F": 1.5, "B": True, "C": False}},
         "a.b": NPX,
         "bad-args": {"type": "stdio", "command": "c", "args": [1]},
         "bad-env": {"type": "stdio", "command": "c", "env": {"X": None}},
@@ -270,7 +270,7 @@ def test_every_codex_table_is_one_that_codex_takes():
     }
     written = prepared("codex", list(tree), tree)
     assert set(servers(written)) == {"numbers", "good", SELF_SESSION}
-    assert servers(written)["numbers"]["env"] == {"N": "1", "F": "1.5", "B": "true"}
+    assert servers(written)["numbers"]["env"] == {"N": "1", "F": "1.5", "B": "true", "C": "false"}
     for name in set(tree) - {"numbers", "good"}:
         assert [warning for warning in written.warnings if f"'{name}'" in warning]
     read = loaded("codex", written)
@@ -290,6 +290,16 @@ def test_every_codex_table_is_one_that_codex_takes():
         ("a", {"command": "c", "startup_timeout_sec": True}, True),
         ("a", {"command": "c", "startup_timeout_sec": -1}, True),
         ("a", {"command": "c", "startup_timeout_sec": 1.5}, False),
+        ("a", {"command": "c", "startup_timeout_sec": 0}, False),
+        ("a", {"command": "c", "startup_timeout_sec": float("inf")}, True),
+        ("a", {"command": 5}, True),
+        ("a", {"command": "c", "args": "x"}, True),
+        ("a", {"command": "c", "env": "x"}, True),
+        ("a", {"command": "c", "enabled": "yes"}, True),
+        ("a", {"command": "c", "enabled": False}, False),
+        ("a", {"command": "c", "unknown": {"k": [1, None]}}, True),
+        ("a", {"command": "c", "unknown": {"k": [1, "x"]}}, False),
+        ("a", {"command": "\udfff"}, True),
         ("a b", {"command": "c"}, True),
         ("", {"command": "c"}, True),
         ("A_z-9", {"command": "c", "unknown": 1}, False),
@@ -320,6 +330,9 @@ def test_duplicate_keys_are_reported():
     written = prepared("claude", [], {}, files={".mcp.json": text})
     assert any("`a`" in warning for warning in written.warnings)
     assert any("`mcpServers`" in warning for warning in written.warnings)
+    assert len(written.warnings) == 2
+    single = '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}'
+    assert prepared("claude", [], {}, files={".mcp.json": single}).warnings == ()
 
 
 @pytest.mark.requirement("prepare-empty-servers-key")
@@ -357,6 +370,15 @@ def test_an_isolated_cache_stays_when_its_twin_goes(runtime):
     alone = servers(again(runtime, ["twin-a"], tree, both))
     assert set(alone) == {"twin-a", SELF_SESSION}
     assert alone["twin-a"].get("env", {}).get("NPM_CONFIG_CACHE") == f"{CACHE}/isolated/twin-a"
+
+
+@pytest.mark.requirement("npx-pin-operator-value-kept", "npx-pin-scope-exact")
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_an_earlier_cache_gives_way_to_the_catalogs_own_and_goes_with_npx(runtime):
+    first = prepared(runtime, ["a"], {"a": NPX})
+    own = {**NPX, "env": {"NPM_CONFIG_CACHE": "/operators/choice"}}
+    assert servers(again(runtime, ["a"], {"a": own}, first))["a"]["env"] == {"NPM_CONFIG_CACHE": "/operators/choice"}
+    assert "NPM_CONFIG_CACHE" not in servers(again(runtime, ["a"], {"a": LOCAL_BINARY}, first))["a"].get("env", {})
 
 
 @pytest.mark.requirement("prepare-env-not-a-table-skipped")

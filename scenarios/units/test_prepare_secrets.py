@@ -11,8 +11,10 @@ from harness.preparation import RUNTIMES
 from harness.reference.catalog.catalog import read_catalog
 from harness.reference.prepare.failures import (
     AirFailedError,
+    MalformedConfigError,
     PreparationError,
     UnresolvedVariablesError,
+    air_error,
     attempts,
     classify_error,
     classify_stderr,
@@ -184,6 +186,14 @@ def test_a_transient_failure_is_tried_four_times(stderr, starts):
     assert attempts(classify_stderr(stderr)) == starts
 
 
+@pytest.mark.requirement("secrets-failure-recorded")
+def test_another_failure_is_recorded_without_variables():
+    other = air_error("Error: bad config")
+    assert isinstance(other, AirFailedError)
+    for error in (other, MalformedConfigError(".mcp.json", "no JSON")):
+        assert classify_error(error).metadata() == {"failure_reason": "air_prepare_failed"}
+
+
 @pytest.mark.requirement("prepare-root-not-found-refresh")
 def test_an_unknown_root_asks_for_one_refresh():
     failure = classify_error(AirFailedError('Error: Root "new" not found'))
@@ -250,6 +260,9 @@ def test_forwarded_names_become_values_where_the_secrets_know_them():
     text = (
         '[mcp_servers.acme]\ncommand = "npx"\nenv_vars = ["ACME_API_KEY", "ACME_HOST_REGION", "NPM_CONFIG_CACHE"]\n'
         '[mcp_servers.only]\ncommand = "c"\nenv_vars = ["ACME_API_KEY"]\n'
+        '[mcp_servers.both]\nurl = "https://b.test"\nhttp_headers = { "X-Own" = "o" }\n'
+        'env_http_headers = { "X-Key" = "ACME_API_KEY" }\n'
+        '[mcp_servers.plain]\nurl = "https://p.test"\n'
         '[mcp_servers.http]\nurl = "https://h.test"\nbearer_token_env_var = "BLANK"\n'
         'env_http_headers = { "X-Key" = "ACME_API_KEY", "X-Region" = "ACME_HOST_REGION" }\n'
     )
@@ -259,6 +272,8 @@ def test_forwarded_names_become_values_where_the_secrets_know_them():
     assert entries["acme"]["env_vars"] == ["ACME_HOST_REGION"]
     assert entries["only"]["env"] == {"ACME_API_KEY": "v"}
     assert "env_vars" not in entries["only"]
+    assert entries["both"] == {"url": "https://b.test", "http_headers": {"X-Own": "o", "X-Key": "v"}}
+    assert entries["plain"] == {"url": "https://p.test"}
     assert entries["http"]["http_headers"] == {"X-Key": "v"}
     assert entries["http"]["env_http_headers"] == {"X-Region": "ACME_HOST_REGION"}
     assert entries["http"]["bearer_token_env_var"] == "BLANK"
@@ -290,6 +305,9 @@ def test_blank_results_are_dropped_whoever_resolved_them(runtime):
     assert entry["env"] == {"P": "yes", "EMPTY": ""}
     assert entry["args"] == ["", ""]
     assert named_variables(failure_of(runtime, ["a"], tree, {"P": " "})) == ("P",)
+    remote = {"a": {**REMOTE, "headers": {"P": "${P}", "B": "${B:-}", "EMPTY": "", "W": "  "}}}
+    written = servers(prepared(runtime, ["a"], remote, {"P": "yes", "B": " "}))["a"]
+    assert written["http_headers" if runtime == "codex" else "headers"] == {"P": "yes", "EMPTY": ""}
 
 
 @pytest.mark.requirement("secrets-value-confined")

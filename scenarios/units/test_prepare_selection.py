@@ -13,11 +13,12 @@ from harness.reference.catalog.catalog import read_catalog
 from harness.reference.catalog.readers import CatalogError, read_servers
 from harness.reference.prepare.argv import prepare_argv
 from harness.reference.prepare.pipeline import prepare
-from harness.reference.prepare.request import PrepareRequest
+from harness.reference.prepare.request import PrepareRequest, Record
 from harness.reference.selection.session import (
     Session,
     all_mcp_servers,
     backfill,
+    custom_metadata,
     lost_servers,
     record_injected,
     session_json,
@@ -130,6 +131,10 @@ def test_injected_names_are_recorded_beside_the_chosen_ones():
         "all_mcp_servers": ["playwright-custom", SELF_SESSION],
     }
     assert set(servers(written)) == set(all_mcp_servers(after))
+    assert custom_metadata(after) == {"injected_mcp_servers": [SELF_SESSION]}
+    covering = {"zimmer": {**REMOTE, "url": "https://zimmer.example.com/mcp"}}
+    covered = record_injected(after, prepared("claude", ["zimmer"], covering).prepared.injected)
+    assert (custom_metadata(session), custom_metadata(covered)) == ({}, {})
 
 
 @pytest.mark.requirement("prepare-retarget-zimmer", "secrets-retargeted-key-not-required")
@@ -168,6 +173,21 @@ def test_a_blank_instance_key_is_written_and_warned_about(environment, variable)
     assert variable in said
     assert SELF_SESSION in servers(written)
     assert prepared("claude", [], {}).warnings == ()
+
+
+@pytest.mark.requirement("prepare-retarget-blank-key-warns")
+def test_the_warning_about_a_blank_key_names_the_entries_that_get_it():
+    tree = {
+        "zimmer-x": {**REMOTE, "url": "https://zimmer.example.com/mcp?tool_groups=sessions"},
+        "zimmer-local": NPX,
+        "figma": REMOTE,
+    }
+    staging = prepared("claude", list(tree), tree, instance=STAGING._replace(api_key="")).warnings
+    production = prepared("claude", list(tree), tree, instance=PRODUCTION._replace(api_key="")).warnings
+    assert [line.partition(" with ")[0] for line in staging] == [f"Writing zimmer-x, {SELF_SESSION}"]
+    assert [line.partition(" with ")[0] for line in production] == [f"Writing {SELF_SESSION}"]
+    covering = {"zimmer": {**REMOTE, "url": "https://zimmer.example.com/mcp"}}
+    assert prepared("claude", ["zimmer"], covering, instance=PRODUCTION._replace(api_key="")).warnings == ()
 
 
 @pytest.mark.requirement("selection-injected-no-secret-chain")
@@ -269,6 +289,8 @@ def test_nothing_selected_and_nothing_injected_leaves_the_file_alone(runtime):
     assert (written.prepared.writes, written.prepared.injected, written.text) == ((), (), text)
     assert written.air is None
     assert "write" not in written.prepared.steps
+    gone = goes_through(runtime, [], {}, files={".mcp.json": text}, earlier=Record(owned=("gone",)))
+    assert gone.prepared.writes == ()
 
 
 @pytest.mark.requirement("selection-staging-never-production", "prepare-retarget-zimmer")

@@ -68,6 +68,9 @@ def test_the_vendor_is_asked_only_for_x_tokens_that_have_a_row_and_its_errors_co
     assert loader.value(X_NAME) == "c"
     assert len(said) == 1
     assert "minted" not in said[0]
+    assert SecretsLoader(vendor=vendor).value(X_NAME) is None
+    without = SecretsLoader(environment={X_NAME: "e"})
+    assert (without.value(X_NAME), without.resolution(X_NAME).badge) == ("e", "ENV")
 
 
 @pytest.mark.requirement("secrets-vendor-fresh")

@@ -88,7 +88,7 @@ def test_the_self_session_server_is_injected_with_and_without_other_servers():
 
 @pytest.mark.requirement("selection-injected-names", "selection-subagent-entry-url")
 def test_zimmer_is_injected_only_where_the_root_has_subagent_roots():
-    assert list(inject({}, [], BASE_URL)) == ["zimmer-self-session"]
+    assert list(inject({}, [], BASE_URL)) == list(inject({}, ["", " "], BASE_URL)) == ["zimmer-self-session"]
     assert inject({}, ["a", "b"], BASE_URL) == {"zimmer": f"{BASE_URL}/mcp?allowed_agent_roots=a%2Cb"}
 
 

@@ -104,6 +104,16 @@ def test_the_usable_list_is_counted_and_the_roster_says_that_its_servers_exist(s
     assert "1 catalog server cannot be attached right now. It exists" in short
 
 
+@pytest.mark.requirement("readiness-store-blip-no-emptying", "offer-uncertain-stays-listed")
+def test_an_outage_of_the_store_leaves_the_roster_to_what_no_variable_decides():
+    declared = {**STANDARD["context7"], "unavailable": "Gone."}
+    secret = {**STANDARD["context7"], "env": {"K": "${K}"}}
+    catalog = read_catalog({"a": secret, "b": secret, "c": STANDARD["context7"], "d": declared})
+    text = mcp_section(catalog, judge_all(catalog, lambda _: UNREACHABLE, nothing_stored))
+    assert "Found 3 usable servers (of 4 in the catalog; the other 1 is unavailable, listed below):" in text
+    assert [line for line in text.splitlines() if line.startswith("- `")] == ["- `d` — unavailable: Gone."]
+
+
 @pytest.mark.requirement("offer-no-roster-when-all-ok", "offer-get-configs-empty-forms")
 def test_the_section_has_forms_for_nothing_blocked_nothing_there_and_all_blocked():
     one, none = read_catalog({"context7": STANDARD["context7"]}), read_catalog({})

@@ -86,6 +86,14 @@ TESTS = """
     def test_broken():
         assert triple(2) == 5
 
+    @pytest.mark.requirement("toy-half-broken")
+    def test_broken_half():
+        assert double(3) == 7
+
+    @pytest.mark.requirement("toy-half-broken")
+    def test_sound_half():
+        assert double(3) == 6
+
     @pytest.mark.parametrize("number", [pytest.param(1, marks=pytest.mark.requirement("toy-parameter")), 2])
     def test_parameter(number):
         assert double(number) < 3 or number == 2
@@ -118,6 +126,8 @@ TOY_VARIANTS = [
     ("crashing", "double", ["toy-sum"], "number: {}[number]", "crashed", {"crashed": {"toy-sum": "KeyError: 2"}}),
     ("in_a_fixture", "double", ["toy-fixture"], "number: 3", "crashed", {}),
     ("with_a_broken_test", "double", ["toy-broken"], "number: 3", "survived", {"survived": ["toy-broken"]}),
+    ("beside_a_broken_test", "double", ["toy-half-broken"], "number: 3", "caught", {"tests": 1}),
+    ("harmless_beside_a_broken_test", "double", ["toy-half-broken"], "number: number + number", "survived", {}),
     ("smoking", "triple", ["toy-sum"], "number: 4", "smoke failed", {}),
     ("calling_the_rule_through_its_module", "double", ["toy-sum"], "number: rules.double(number) + 1", "caught", {}),
     ("without_target", "quadruple", ["toy-sum"], "number: 4", "target missing", {}),
@@ -194,12 +204,13 @@ def test_one_variant_that_is_not_caught_fails_the_whole_run_worst_first(toy_repo
     assert toy_report["exit_code"] == 1
     verdicts = [each["verdict"] for each in toy_report["variants"]]
     assert verdicts == sorted(verdicts, key=list(Verdict).index)
-    assert toy_report["counts"]["caught"] == 7
+    assert toy_report["counts"]["caught"] == 8
 
 
 def test_tests_that_fail_without_any_variant_are_named_and_prove_nothing(toy_report):
     assert set(toy_report["broken"]) == {
         "scenarios/units/test_rules.py::test_broken",
+        "scenarios/units/test_rules.py::test_broken_half",
         "scenarios/units/test_not_importable.py",
         "scenarios.variants.half_written",
     }

@@ -539,6 +539,12 @@ def injected_servers_are_proxies(runtime, url, api_key):
     return {"command": "mcp-remote", "args": [url]}
 
 
+@variant("harness.reference.selection.session:custom_metadata", catches=("prepare-injected-recorded",))
+def nothing_injected_is_recorded_as_an_empty_list(session):
+    """Stores the key for every session, so that an old one seems to have been prepared."""
+    return {"injected_mcp_servers": list(session.injected)}
+
+
 @variant(
     "harness.reference.prepare.pipeline:retargeted",
     catches=("prepare-retarget-zimmer", "selection-staging-never-production"),
@@ -686,6 +692,20 @@ def placeholders_are_left_to_the_runtime(draft, request):
 def earlier_values_stay(earlier, fresh):
     """Keeps what was resolved when the session was created."""
     return dict(earlier)
+
+
+@variant("harness.reference.prepare.seeding:carry_over", catches=("startup-timeout-stdio-default-only",))
+def a_remote_entry_inherits_its_commands_budget(earlier, fresh):
+    """Keeps what was written for the command when the catalog's entry has become a URL."""
+    carried = {key: value for key, value in earlier.items() if key not in seeding.TRANSLATED_KEYS}
+    return {**seeding.carried_cache(earlier, fresh), **carried}
+
+
+@variant("harness.reference.prepare.seeding:carried_cache", catches=("npx-pin-operator-value-kept",))
+def an_earlier_cache_beats_the_catalogs(earlier, fresh):
+    """Takes the cache that an earlier preparation wrote for the operator's."""
+    before = (earlier.get("env") or {}).get("NPM_CONFIG_CACHE")
+    return dict(fresh) if before is None else {**fresh, "env": {**fresh.get("env", {}), "NPM_CONFIG_CACHE": before}}
 
 
 @variant(

@@ -100,6 +100,13 @@ def record_injected(session: Session, injected: Iterable[str]) -> Session:
     return session._replace(injected=tuple(injected))
 
 
+def custom_metadata(session: Session) -> dict[str, list[str]]:
+    """What the session's metadata keeps of its last prepare: no key where nothing was injected
+    (prepare-injected-recorded).
+    """
+    return {"injected_mcp_servers": list(session.injected)} if session.injected else {}
+
+
 def session_json(session: Session) -> dict[str, list[str]]:
     """The three fields of session_json (selection-three-json-fields)."""
     return {
