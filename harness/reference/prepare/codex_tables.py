@@ -1,8 +1,7 @@
 """Which tables Codex takes. One that it refuses takes the whole config with it: no server starts, and no
 turn.
 
-Measured on 0.146.0 and 0.169.0: exactly one of command and url; the other transport's keys are an error;
-texts
+Measured on 0.146.0 and 0.169.0: exactly one of command and url; the other transport's keys are an error; texts
 in env and headers; a budget is a number that is not negative; a name is letters, digits, `_` and `-`.
 """
 

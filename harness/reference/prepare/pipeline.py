@@ -1,8 +1,7 @@
 """The preparation of one clone for one runtime: steps in a fixed order, then one whole file or nothing.
 
-Source: seed 000 "Timeouts and caching", "Selection is per session"; the order is prepare-step-order. Every
-step takes
-a draft and gives a new one; nothing that was handed in is changed.
+Source: seed 000 "Timeouts and caching", "Selection is per session"; the order is prepare-step-order. Every step
+takes a draft and gives a new one; nothing that was handed in is changed.
 """
 
 from __future__ import annotations

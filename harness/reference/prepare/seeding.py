@@ -1,8 +1,7 @@
 """Where a runtime entry comes from: seeded from the catalog for Pi, taken from AIR elsewhere, and merged
 around.
 
-An entry that an earlier preparation wrote is refreshed (values, command), but keeps what Zimmer itself put
-in:
+An entry that an earlier preparation wrote is refreshed (values, command), but keeps what Zimmer itself put in:
 budgets and the npm cache. An entry of the repository's own is left as it is.
 """
 

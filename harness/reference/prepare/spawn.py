@@ -1,8 +1,7 @@
 """The environment of an agent process: what Zimmer sets, what it takes away, and what has to exist first.
 
-Source: seed 000 "Timeouts and caching". Claude's startup budget and npm cache are variables of its
-process; Codex and
-Pi get neither, since they take both from their config (prepare-spawn-*).
+Source: seed 000 "Timeouts and caching". Claude's startup budget and npm cache are variables of its process;
+Codex and Pi get neither, since they take both from their config (prepare-spawn-*).
 """
 
 from __future__ import annotations

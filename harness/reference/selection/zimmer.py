@@ -148,10 +148,9 @@ def retarget(name: str, entry: Mapping[str, Any], instance: Instance) -> dict[st
     """`entry` as this instance may write it: a new dict whose URL and key are the instance's own.
 
     Nothing changes on production, under another server's name, or without a URL
-    (selection-retarget-every-zimmer,
-    selection-retarget-production-noop). The key header goes under any spelling and from every header
-    table, so no other instance's key is left; Codex's forwarding of it from the environment goes too
-    (selection-retarget-key).
+    (selection-retarget-every-zimmer, selection-retarget-production-noop). The key header goes under any
+    spelling and from every header table, so no other instance's key is left; Codex's forwarding of it from the
+    environment goes too (selection-retarget-key).
     """
     url = entry.get("url")
     if instance.production or not is_zimmer_name(name) or not isinstance(url, str) or not url.strip():
