@@ -13,8 +13,10 @@ import argparse
 import difflib
 import importlib
 import io
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import harness
@@ -52,8 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _make_output_safe()
     with Ending(PROGRAM) as ending:
         ending.exit_code = _dispatch(list(sys.argv[1:] if argv is None else argv))
-        if sys.stdout is not None:  # closed by the caller (`>&-`)
-            sys.stdout.flush()
+        sys.stdout.flush()
     return ending.exit_code
 
 
@@ -103,6 +104,9 @@ def _make_output_safe() -> None:
 
     UTF-8 streams get the same: a lone surrogate (a file name that is no text) has no UTF-8 form either.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us: what is written goes nowhere
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import sys
@@ -11,7 +12,7 @@ import traceback
 from types import TracebackType
 
 from harness import __version__
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UserInputError
 
 HARNESS_FAULT = HarnessError.exit_code
 INTERRUPTED = 128 + 2
@@ -49,6 +50,9 @@ class Ending:
             case BrokenPipeError():
                 _drop_stdout()
                 return READER_GONE
+            case OSError(errno=errno.ENOSPC | errno.EIO | errno.EBADF):
+                _drop_stdout()
+                return self._say(f"output cannot be written: {raised.strerror}", UserInputError.exit_code)
             case _:
                 place = _write_crash_file(raised)
                 return self._say(

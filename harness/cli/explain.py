@@ -16,17 +16,17 @@ _WIDTH = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("rule", nargs="?", metavar="RULE", help="a rule's id, e.g. MH203 (without one: list all rules)")
+    parser.add_argument("rules", nargs="*", metavar="RULE", help="ids, e.g. MH203 (without one: list all rules)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one rule, or the list of all."""
+    """Print the rules that were asked for, or the list of all."""
     load_rules()
-    if arguments.rule is None:
+    if not arguments.rules:
         for rule in sorted(RULES.values()):
             print(f"{rule.id}  {rule.severity:<8} {rule.title}")
         return 0
-    print(explanation(find_rule(arguments.rule)))
+    print("\n\n".join(explanation(rule) for rule in [find_rule(text) for text in arguments.rules]))
     return 0
 
 

@@ -7,16 +7,19 @@ import datetime
 import difflib
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from harness.errors import UserInputError
 from harness.gate.assemble import Assembled, GateOptions, assemble
 from harness.gate.engine import run_gate
-from harness.gate.events import Event, Finished, Found
-from harness.gate.fixes import Fixes, apply_fixes
+from harness.gate.events import Finished
+from harness.gate.fixes import Fixes, fix_everything
 from harness.gate.rule import RULES
 from harness.inputs.document import BYTE_ORDER_MARK
 from harness.inputs.files import replace_text
 from harness.report.formats import Target, check_targets, load_formats, parse_target, write_reports
+from harness.report.masking import mask
 
 _DEFAULT_FORMAT = "text"
 
@@ -78,49 +81,63 @@ def run(arguments: argparse.Namespace) -> int:
         every_entry=arguments.every_entry,
     )
     assembled = assemble(options, today=_today())
-    events = _judge(assembled, began)
+    _spare_inputs(targets, options, assembled.path)
+    events = list(run_gate(assembled.request, lambda: time.monotonic() - began))
     if arguments.diff:
-        return _show_diff(assembled, events)
-    if arguments.fix and _write_fixes(assembled, events):
-        events = _judge(assemble(options, today=_today()), began)
-    sys.stdout.write(write_reports(events, targets, RULES.get))
-    finished = events[-1]
-    return finished.exit_code if isinstance(finished, Finished) else 0
+        return _show_diff(assembled, fix_everything(assembled.request, events))
+    if arguments.fix:
+        fixes = fix_everything(assembled.request, events)
+        _write_fixes(assembled, fixes)
+        finished = fixes.finished._replace(seconds=time.monotonic() - began)
+        events = [*fixes.events[:-1], finished]
+    _write_stdout(write_reports(events, targets, RULES.get), targets)
+    last = events[-1]
+    return last.exit_code if isinstance(last, Finished) else 0
 
 
 def _today() -> datetime.date:
     return datetime.datetime.now(datetime.UTC).date()
 
 
-def _judge(assembled: Assembled, began: float) -> list[Event]:
-    return list(run_gate(assembled.request, lambda: time.monotonic() - began))
+def _spare_inputs(targets: Sequence[Target], options: GateOptions, catalog: Path) -> None:
+    """Refuse a report that would overwrite what the gate reads."""
+    named = (options.base, options.roots, options.secrets, options.known_secrets, options.tools)
+    inputs = {path.resolve() for path in (catalog, *(Path(name) for name in named if name)) if path.exists()}
+    for target in targets:
+        if target.path is not None and Path(target.path).resolve() in inputs:
+            raise UserInputError(
+                f"--format: {target.format} would overwrite {target.path}, which the gate reads",
+                fix="Name another file.",
+            )
 
 
-def _fixes(assembled: Assembled, events: list[Event]) -> Fixes:
+def _write_stdout(text: str, targets: Sequence[Target]) -> None:
+    """The text report as the terminal takes it; what programs read is UTF-8 wherever it goes."""
+    to_stdout = next((target.format for target in targets if target.path is None), _DEFAULT_FORMAT)
+    if to_stdout == _DEFAULT_FORMAT or not hasattr(sys.stdout, "buffer"):
+        sys.stdout.write(text)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _write_fixes(assembled: Assembled, fixes: Fixes) -> None:
     document = assembled.request.context.document
-    return apply_fixes(document.text, (event.finding for event in events if isinstance(event, Found)), document.name)
-
-
-def _write_fixes(assembled: Assembled, events: list[Event]) -> bool:
-    document, fixes = assembled.request.context.document, _fixes(assembled, events)
     if not fixes.findings:
         print("nothing to fix without a decision", file=sys.stderr)
-        return False
+        return
     mark = BYTE_ORDER_MARK if document.has_byte_order_mark and not fixes.drop_byte_order_mark else ""
     replace_text(assembled.path, mark + fixes.text)
     print(f"fixed {fixes.findings} finding{'s' if fixes.findings > 1 else ''} in {document.name}", file=sys.stderr)
-    return True
 
 
-def _show_diff(assembled: Assembled, events: list[Event]) -> int:
-    document, fixes = assembled.request.context.document, _fixes(assembled, events)
+def _show_diff(assembled: Assembled, fixes: Fixes) -> int:
+    document = assembled.request.context.document
     if fixes.drop_byte_order_mark:
         print(f"--fix would also drop the byte-order mark of {document.name}", file=sys.stderr)
-    lines = difflib.unified_diff(
-        document.text.splitlines(keepends=True),
-        fixes.text.splitlines(keepends=True),
-        Path(document.name).as_posix(),
-        Path(document.name).as_posix(),
-    )
-    sys.stdout.writelines(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    name = Path(document.name).as_posix()
+    before, after = (text.splitlines(keepends=True) for text in (document.text, fixes.text))
+    for line in difflib.unified_diff(before, after, name, name):
+        ending = "" if line.endswith("\n") else "\n\\ No newline at end of file\n"
+        sys.stdout.write(mask(line) + ending)
     return int(fixes.findings > 0)

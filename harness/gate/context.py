@@ -94,6 +94,17 @@ class Context:
         self.tools = tools or {}
         self.instance = instance
 
+    def with_document(self, document: Document) -> Context:
+        """The same run over another text of the catalog."""
+        return Context(
+            document,
+            runtimes=self.runtimes,
+            roots_document=self.roots_document,
+            secrets=self.secrets,
+            tools=self.tools,
+            instance=self.instance,
+        )
+
     @cached_property
     def catalog(self) -> Catalog:
         """The catalog as Zimmer loads it."""

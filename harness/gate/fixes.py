@@ -1,28 +1,57 @@
-"""Applying the edits that findings carry."""
+"""Applying the edits that findings carry, until none is left."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from harness.gate.engine import GateRequest, run_gate
+from harness.gate.events import Event, Finished, Found
 from harness.gate.model import Edit, Finding
+from harness.inputs.document import Document
 
 BYTE_ORDER_MARK_RULE = "MH102"
+MAXIMUM_PASSES = 8
+"""One edit may uncover the next (unwrapped entries, a renamed field); no chain is longer than a few."""
 
 
 class Fixes(NamedTuple):
-    """The text after the edits, how many findings that fixes, and whether a byte-order mark is to go."""
+    """The text after the edits, how many findings that fixes, and whether a byte-order mark is to go.
+
+    `events` are those of the gate on the fixed text.
+    """
 
     text: str
     findings: int
     drop_byte_order_mark: bool
+    events: tuple[Event, ...]
+
+    @property
+    def finished(self) -> Finished:
+        """The verdict on the fixed text."""
+        return next(event for event in reversed(self.events) if isinstance(event, Finished))
 
 
-def apply_fixes(text: str, findings: Iterable[Finding], file: str) -> Fixes:
-    """Apply the edits of all findings on `file` that no allowance covers.
+def fix_everything(request: GateRequest, events: Sequence[Event]) -> Fixes:
+    """Apply edits and judge again until nothing can be fixed without a decision. Nothing is written."""
+    document, fixed, drops_mark = request.context.document, 0, False
+    for _ in range(MAXIMUM_PASSES):
+        findings = [event.finding for event in events if isinstance(event, Found)]
+        text, count, mark = apply_edits(document.text, findings, document.name)
+        if not count:
+            break
+        fixed += count
+        drops_mark = drops_mark or mark
+        document = Document.parse(document.name, text.encode("utf-8"))
+        events = list(run_gate(request._replace(context=request.context.with_document(document)), lambda: 0.0))
+    return Fixes(document.text, fixed, drops_mark, tuple(events))
+
+
+def apply_edits(text: str, findings: Iterable[Finding], file: str) -> tuple[str, int, bool]:
+    """One pass over all findings on `file` that no allowance covers: text, how many were fixed, mark to drop.
 
     Where two findings would edit the same stretch, the first (the worse) one wins; the other comes up
-    again in the next run.
+    again in the next pass.
     """
     taken: list[Edit] = []
     count, mark = 0, False
@@ -37,7 +66,7 @@ def apply_fixes(text: str, findings: Iterable[Finding], file: str) -> Fixes:
             count += 1
     for edit in sorted(taken, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
-    return Fixes(text, count, mark)
+    return text, count, mark
 
 
 def _overlap(one: Edit, other: Edit) -> bool:

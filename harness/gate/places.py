@@ -10,5 +10,6 @@ def place(document: Document, pointer: Pointer, *, at_value: bool = False) -> Pl
     """The place of `pointer` in a document, or of the nearest value above it that the text holds."""
     member = document.find(pointer)
     span = member.value if at_value else member.key or member.value
-    start, end = document.position(span.start), document.position(span.end)
+    last = span.end if member.pointer else span.start + 1  # the file as a whole is its first character
+    start, end = document.position(span.start), document.position(last)
     return Place(document.name, *start, *end, pointer_text(member.pointer))

@@ -71,7 +71,7 @@ class Document:
         """Read `content` (UTF-8, with or without a byte-order mark). Raises UserInputError with the place."""
         if len(content) > MAXIMUM_FILE_BYTES:
             raise UserInputError(
-                f"the file holds {len(content):,} bytes, more than the limit of {MAXIMUM_FILE_BYTES:,}",
+                f"the file holds more than the limit of {MAXIMUM_FILE_BYTES:,} bytes",
                 file=name,
                 fix="Split the catalog, or check that this is the file you meant.",
             )

@@ -67,10 +67,17 @@ def find_upward(start: Path, name: str) -> Path | None:
     """`name` in `start` or the nearest folder above it, up to the root of the git work tree."""
     start = start.absolute()
     for folder in (start, *start.parents):
-        if (folder / name).is_file():
-            return folder / name
-        if (folder / ".git").exists():
-            return None
+        try:
+            if (folder / name).is_file():
+                return folder / name
+            if (folder / ".git").exists():
+                return None
+        except OSError as error:
+            raise UserInputError(
+                f"cannot be searched for {name}: {error.strerror}",
+                file=display_path(folder),
+                fix="Check the folder's permissions.",
+            ) from None
     return None
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from harness.errors import UserInputError
 from harness.inputs.files import display_path, read_text
@@ -71,8 +72,32 @@ def read_settings(path: Path) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         where = tuple(part for part in first["loc"] if isinstance(part, str | int))
-        what = f"{'.'.join(map(str, where))}: {first['msg'][0].lower()}{first['msg'][1:]}"
-        raise UserInputError(what, file=name, line=_line_of(text, where), fix=_known()) from None
+        raise UserInputError(_in_words(where, first), file=name, line=_line_of(text, where), fix=_known()) from None
+
+
+_WORDS = {
+    "extra_forbidden": "is no setting",
+    "missing": "is missing",
+    "string_type": "must be a text",
+    "tuple_type": "must be a list",
+    "model_type": "must be a table, written [[allow]]",
+    "date_type": "must be a date, written 2027-01-31",
+    "date_parsing": "must be a date, written 2027-01-31",
+    "date_from_datetime_parsing": "must be a date, written 2027-01-31",
+    "date_from_datetime_inexact": "must be a date, written 2027-01-31",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "must be a rule's id, e.g. MH431",
+}
+
+
+def _in_words(where: Sequence[str | int], error: ErrorDetails) -> str:
+    """What is wrong with a setting, in the file's own terms: `[[allow]] 2, until: must be a date`."""
+    what = _WORDS.get(error["type"]) or error["msg"][0].lower() + error["msg"][1:]
+    match where:
+        case [str(table), int(index), *rest]:
+            return ", ".join((f"[[{table}]] {index + 1}", *map(str, rest))) + f": {what}"
+        case _:
+            return f"{'.'.join(map(str, where))}: {what}"
 
 
 def _known() -> str:

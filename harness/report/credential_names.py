@@ -9,7 +9,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 _SECRET_WORDS = frozenset(
     {"auth", "authorization", "bearer", "cookie", "credential", "credentials", "jwt", "passphrase", "passwd"}
-    | {"password", "pat", "pwd", "secret", "secrets", "sig", "signature", "token", "tokens"}
+    | {"pass", "password", "pat", "pw", "pwd", "secret", "secrets", "sig", "signature", "token", "tokens"}
 )
 _SECRET_ENDINGS = ("accesskey", "apikey", "password", "privatekey", "secret", "secretkey", "token")
 _KEY_OWNERS = frozenset(

@@ -163,8 +163,10 @@ def _plans(run: Run) -> Iterator[str]:
 
 def _last_line(run: Run) -> str:
     worst = next(iter((*run.findings, *run.allowed)), None)
-    hint = f"   (explain a rule: mcp-harness explain {visible(worst.rule)})" if worst else ""
-    return verdict(run) + hint
+    hints = [f"explain a rule: mcp-harness explain {visible(worst.rule)}"] if worst else []
+    fixable = sum(bool(finding.edits) for finding in run.findings)
+    hints += [f"{fixable} can be fixed: --fix, or --diff to see"] if fixable else []
+    return verdict(run) + (f"   ({'; '.join(hints)})" if hints else "")
 
 
 __all__ = ["CHANGE_SIGNS", "NO_NEED", "cut_findings", "render"]

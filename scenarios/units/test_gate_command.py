@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -317,3 +319,57 @@ def test_junit_fails_what_fails_the_run(gate):
     assert "<failure" not in Path("out.xml").read_text()
     assert gate("--format", "junit=out.xml", "--fail-on", "warning")[0] == 1
     assert "<failure" in Path("out.xml").read_text()
+
+
+def test_a_report_never_overwrites_what_the_gate_reads(gate):
+    write({**SCHEMA, "a": STDIO})
+    write({"main": {}}, "base.json")
+    content = Path("mcp.json").read_bytes()
+    for target, extra in (("mcp.json", ()), ("base.json", ("--base", "base.json"))):
+        code, _, err = gate("--format", f"json={target}", *extra)
+        assert code == 2
+        assert f"would overwrite {target}" in err
+    assert Path("mcp.json").read_bytes() == content
+
+
+def test_fixing_goes_on_until_nothing_is_left_and_diff_shows_the_same_end(gate):
+    write({"mcpServers": {"a": {"type": "http", "url": "https://x.example.com/mcp"}}})
+    shown = gate("--diff")[1]
+    assert "streamable-http" in shown
+    assert "$schema" in shown
+    assert gate("--fix")[0] == 0
+    assert gate("--diff")[:2] == (0, "")
+    assert json.loads(Path("mcp.json").read_text())["a"]["type"] == "streamable-http"
+
+
+def test_the_diff_of_fixes_shows_no_secret(gate):
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    write({"a": {"type": "http", "url": "https://x.example.com/mcp", "headers": {"Authorization": f"Bearer {token}"}}})
+    code, out, _ = gate("--diff")
+    assert code == 1
+    assert token not in out
+
+
+def test_explain_takes_several_rules(capsys):
+    assert main(["explain", "MH203", "MH401"]) == 0
+    out = capsys.readouterr().out
+    assert "MH203" in out
+    assert "MH401" in out
+
+
+@pytest.mark.parametrize(("redirection", "code"), [(">&-", 0), (">/dev/full", 2), ("| head -0", 0)])
+def test_an_output_that_nobody_takes_ends_without_a_traceback(gate, redirection, code):
+    write({**SCHEMA, "a": STDIO})
+    command = f"'{sys.executable}' -m harness.cli gate {redirection}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602 - a shell's own redirections
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") <= 1
+
+
+def test_what_programs_read_is_utf_8_whatever_the_terminal_speaks(gate):
+    write({**SCHEMA, "a": {**STDIO, "title": "ü", "startup_timeout_sec": 20, "unavailable": "Später."}})
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    command = [sys.executable, "-m", "harness.cli", "gate", "--format", "junit"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert "Später." in done.stdout.decode("utf-8")

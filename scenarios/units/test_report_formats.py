@@ -13,8 +13,8 @@ from harness.report.formats import FORMATS, Target, check_targets, load_formats,
 from scenarios.units.report_events import clean_run, finding, rules, stream
 
 
-def test_six_formats_are_found_by_themselves():
-    assert load_formats() == ("github", "json", "junit", "markdown", "sarif", "text")
+def test_the_formats_are_found_by_themselves():
+    assert {"github", "json", "junit", "markdown", "sarif", "text"} <= set(load_formats())
     assert set(FORMATS) == set(load_formats())
 
 

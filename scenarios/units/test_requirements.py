@@ -41,7 +41,9 @@ def test_an_area_that_is_done_stays_done(manifest):
 
 
 def test_the_manifest_is_read_whole(manifest):
-    assert len(manifest.requirements) == 1_891
+    folder = require_source_root() / "harness" / "requirements" / "manifest"
+    texts = [path.read_text(encoding="utf-8") for path in folder.glob("*.toml")]
+    assert len(manifest.requirements) == sum(text.count("[[requirement]]") for text in texts) > 1_000
     assert set(manifest.areas) == {rule.area for rule in manifest.requirements.values()}
 
 
