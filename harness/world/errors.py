@@ -1,0 +1,27 @@
+"""What a port may raise besides OSError. Files raise the operating system's own errors, with their errno."""
+
+from __future__ import annotations
+
+
+class WorldFault(Exception):  # noqa: N818 - the name says whose fault it is
+    """The code over the world broke its rules, or the driver did: a fault of the harness, never of a subject."""
+
+
+class NotSent(Exception):  # noqa: N818 - a state of a request, as the documents call it
+    """The request never left: it has had no effect. `reason` is refused, dns, tls or timeout."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Ambiguous(Exception):  # noqa: N818 - a state of a request
+    """The request left and no whole answer came back: it may have been processed. `reason` is reset or timeout."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class ReadTimeout(Exception):  # noqa: N818 - what happened, not whose fault it is
+    """Nothing came within the time given; the handle stays usable."""

@@ -1,0 +1,178 @@
+"""The file system as one actor uses it: switch points, faults and locks over a tree."""
+
+from __future__ import annotations
+
+import errno
+
+from harness.world.model.actors import Actor
+from harness.world.model.faults import CHANGE_ACTIONS, READ_ACTIONS, WRITE_ACTIONS, Fault
+from harness.world.model.files import Node, failure
+from harness.world.model.port import Port
+from harness.world.model.simulation import Simulation
+from harness.world.ports import Stat
+
+
+class ModelLock(Port):
+    """A held file lock. As with flock it is the file that is locked, wherever it is moved to."""
+
+    __slots__ = ("_node", "_path")
+    kind = "files"
+
+    def __init__(self, simulation: Simulation, actor: Actor, path: str, node: Node) -> None:
+        super().__init__(simulation, actor)
+        self._path, self._node = path, node
+
+    async def release(self) -> None:
+        """Free it; once is enough."""
+        await self._reach(f"unlock {self._path}")
+        simulation = self._simulation
+        if simulation.file_locks.get(self._node) is self:
+            del simulation.file_locks[self._node]
+            self._actor.held_files.remove(self._node)
+            simulation.scheduler.notify(simulation.file_freed)
+
+
+class ModelFiles(Port):
+    """The one file system, as this actor's user may use it. Labels hold absolute paths."""
+
+    __slots__ = ()
+    kind = "files"
+
+    def _absolute(self, path: str) -> str:
+        return path if path.startswith("/") else f"{self._actor.directory.rstrip('/')}/{path}"
+
+    async def _enter(
+        self, verb: str, path: str, actions: frozenset[str] = READ_ACTIONS, *, behind: str = ""
+    ) -> tuple[str, str]:
+        """The absolute path, and what strikes that the caller must give its effect (torn, enospc)."""
+        where = self._absolute(path)
+        fault = await self._reach(f"{verb} {where}{behind}", actions)
+        if fault is not None and fault.action == "eacces":
+            raise failure(errno.EACCES, path)
+        return where, "" if fault is None else fault.action
+
+    async def read(self, path: str) -> bytes:
+        """A file's content."""
+        where, _ = await self._enter("read", path)
+        return self._simulation.tree.read(where, self._actor.user)
+
+    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """In place: truncated first, so that a kill between the two leaves an empty file."""
+        where, struck = await self._enter("write", path, WRITE_ACTIONS)
+        simulation, user = self._simulation, self._actor.user
+        node = simulation.tree.open(where, mode, user, simulation.now)
+        node.content, node.modified = b"", simulation.now
+        fault = await self._reach(f"truncated {where}", WRITE_ACTIONS - {"eacces"})
+        node.content, node.modified = written(content, struck, fault), simulation.now
+        if struck or fault is not None:
+            raise failure(errno.ENOSPC, path)
+
+    async def append(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """At the end."""
+        where, struck = await self._enter("append", path, WRITE_ACTIONS)
+        simulation = self._simulation
+        part = written(content, struck, None)
+        simulation.tree.write(where, part, mode, self._actor.user, simulation.now, append=True)
+        if struck:
+            raise failure(errno.ENOSPC, path)
+
+    async def write_atomic(self, path: str, content: bytes, *, mode: int | None = None) -> None:
+        """Temporary file, switch point, rename, switch point. An error leaves no temporary file, a kill does."""
+        where, struck = await self._enter("write", path, WRITE_ACTIONS)
+        simulation, user = self._simulation, self._actor.user
+        tree = simulation.tree
+        existing = tree.stat(where, user)
+        bits = mode if mode is not None else existing.mode if existing and existing.kind == "file" else 0o644
+        temporary = f"{where}.{self._actor.pid}-{simulation.token(self._actor, 8)}.tmp"
+        if struck:
+            raise failure(errno.ENOSPC, path)
+        tree.write(temporary, content, bits, user, simulation.now)
+        fault = await self._reach(f"rename {where}", READ_ACTIONS)
+        try:
+            if fault is not None:
+                raise failure(errno.EACCES, path)
+            tree.rename(temporary, where, user, simulation.now)
+        except OSError:
+            if tree.stat(temporary, user) is not None:
+                tree.remove(temporary, user, simulation.now)
+            raise
+        await self._reach(f"renamed {where}")
+
+    async def stat(self, path: str) -> Stat | None:
+        """What is there."""
+        where, _ = await self._enter("stat", path)
+        return self._simulation.tree.stat(where, self._actor.user)
+
+    async def names(self, path: str) -> tuple[str, ...]:
+        """The names in a directory."""
+        where, _ = await self._enter("list", path)
+        return self._simulation.tree.names(where, self._actor.user)
+
+    async def make_directory(self, path: str, *, mode: int = 0o755) -> None:
+        """With its parents."""
+        where = await self._change("mkdir", path)
+        self._simulation.tree.make_directory(where, mode, self._actor.user, self._simulation.now)
+
+    async def rename(self, source: str, target: str) -> None:
+        """Move."""
+        to = self._absolute(target)
+        where, _ = await self._enter("rename", source, behind=f" to {to}")
+        self._simulation.tree.rename(where, to, self._actor.user, self._simulation.now)
+
+    async def remove(self, path: str) -> None:
+        """A file, link or empty directory."""
+        where, _ = await self._enter("remove", path)
+        self._simulation.tree.remove(where, self._actor.user, self._simulation.now)
+
+    async def remove_tree(self, path: str) -> None:
+        """Piece by piece, children first: others may run in between, and a kill leaves a part."""
+        status = await self.stat(path)
+        if status is not None and status.kind == "directory":
+            for name in await self.names(path):
+                await self.remove_tree(f"{path.rstrip('/')}/{name}")
+        if status is not None:
+            await self.remove(path)
+
+    async def chmod(self, path: str, mode: int) -> None:
+        """Change the permission bits."""
+        where, _ = await self._enter("chmod", path)
+        self._simulation.tree.chmod(where, mode, self._actor.user)
+
+    async def make_link(self, path: str, target: str) -> None:
+        """A symbolic link."""
+        where = await self._change("symlink", path)
+        self._simulation.tree.make_link(where, target, self._actor.user, self._simulation.now)
+
+    async def resolve(self, path: str) -> str:
+        """The real path."""
+        where, _ = await self._enter("resolve", path)
+        return self._simulation.tree.resolve(where, self._actor.user)
+
+    async def lock(self, path: str, *, timeout_seconds: float | None = None) -> ModelLock | None:
+        """An exclusive lock on the file at a path; the file is made when it is not there."""
+        where = await self._change("lock", path)
+        simulation = self._simulation
+        node = simulation.tree.open(where, 0o644, self._actor.user, simulation.now)
+        until = None if timeout_seconds is None else simulation.now + timeout_seconds
+        while node in simulation.file_locks:
+            if not await simulation.file_freed.wait(until) and node in simulation.file_locks:
+                return None
+        lock = ModelLock(simulation, self._actor, where, node)
+        simulation.file_locks[node] = lock
+        self._actor.held_files.append(node)
+        return lock
+
+    async def _change(self, verb: str, path: str) -> str:
+        """Before something new is made: a full disk has no room for it."""
+        where, struck = await self._enter(verb, path, CHANGE_ACTIONS)
+        if struck:
+            raise failure(errno.ENOSPC, path)
+        return where
+
+
+def written(content: bytes, struck: str, later: Fault | None) -> bytes:
+    """What of a content reaches the disk: all, the first half (torn) or nothing (enospc)."""
+    action = struck or ("" if later is None else later.action)
+    if action == "torn":
+        return content[: len(content) // 2]
+    return b"" if action == "enospc" else content

@@ -1,0 +1,296 @@
+"""A file system in memory: directories, files with modes, symbolic links; errors as the operating system's.
+
+Only the tree is here; switch points, faults and locks belong to the port (`harness.world.model.actor`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from harness.world.ports import Stat
+
+MAXIMUM_LINKS = 40
+_READ, _WRITE, _SEARCH = 4, 2, 1
+
+
+class Node:
+    """A file (`content`), a directory (`children`) or a link (`target`)."""
+
+    __slots__ = ("children", "content", "mode", "modified", "owner", "target")
+
+    def __init__(self, mode: int, owner: int, modified: float) -> None:
+        self.mode, self.owner, self.modified = mode, owner, modified
+        self.content: bytes | None = None
+        self.children: dict[str, Node] | None = None
+        self.target: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """file, directory or link."""
+        if self.children is not None:
+            return "directory"
+        return "link" if self.target is not None else "file"
+
+
+def failure(number: int, path: str) -> OSError:
+    """The OSError of an errno, of the subclass that Python gives it."""
+    return OSError(number, os.strerror(number), path)
+
+
+class Found(NamedTuple):
+    """Where a path leads: the directory that holds (or would hold) it, the name in it, what is there, the real path.
+
+    The root's name is empty.
+    """
+
+    parent: Node
+    name: str
+    node: Node | None
+    path: str
+
+
+class Tree:
+    """The whole file system. `user` 0 is root, whom permission bits do not stop; there are no groups and no umask.
+
+    Paths are absolute POSIX texts. A change of what a directory holds is a change of the directory, at `now`.
+    """
+
+    def __init__(self, *, now: float = 0.0) -> None:
+        self.root = _directory(0o755, 0, now)
+
+    def read(self, path: str, user: int) -> bytes:
+        """A file's content."""
+        node = self._at(path, user)
+        _permit(node, _READ, user, path)
+        if node.content is None:
+            raise failure(errno.EISDIR, path)
+        return node.content
+
+    def open(self, path: str, mode: int, user: int, now: float) -> Node:
+        """The file at a path, to be written; a new empty one gets `mode`."""
+        found = self._find(path, user)
+        node = found.node
+        if node is None:
+            node = Node(mode & 0o7777, user, now)
+            node.content = b""
+            _put(found, node, user, path, now)
+        elif node.content is None:
+            raise failure(errno.EISDIR, path)
+        else:
+            _permit(node, _WRITE, user, path)
+        return node
+
+    def write(self, path: str, content: bytes, mode: int, user: int, now: float, *, append: bool = False) -> None:
+        """Truncate, or append to, a file; a new one gets `mode`."""
+        node = self.open(path, mode, user, now)
+        node.content = (node.content or b"") + content if append else content
+        node.modified = now
+
+    def stat(self, path: str, user: int) -> Stat | None:
+        """What is there; the last component is not followed."""
+        try:
+            node = self._find(path, user, follow=False).node
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if node is None:
+            return None
+        size = len(node.content) if node.content is not None else len(node.target or node.children or ())
+        return Stat(node.kind, node.mode, size, node.modified)
+
+    def names(self, path: str, user: int) -> tuple[str, ...]:
+        """The sorted names in a directory."""
+        node = self._at(path, user)
+        children = _children(node, path)
+        _permit(node, _READ, user, path)
+        return tuple(sorted(children))
+
+    def make_directory(self, path: str, mode: int, user: int, now: float) -> None:
+        """A directory with its parents."""
+        parts = _parts(path)
+        for count in range(1, len(parts) + 1):
+            partial = "/" + "/".join(parts[:count])
+            last = count == len(parts)
+            found = self._find(partial, user, follow=False)
+            if found.node is None:
+                _put(found, _directory(mode, user, now), user, path, now)
+            elif last and not self.is_directory(partial, user):
+                raise failure(errno.EEXIST, path)
+            elif not last:
+                _children(self._at(partial, user), path)
+
+    def is_directory(self, path: str, user: int) -> bool:
+        """Whether a directory is there, links followed."""
+        try:
+            return self._at(path, user).children is not None
+        except OSError:
+            return False
+
+    def enter(self, path: str, user: int) -> None:
+        """What a process does that makes it its current directory: raise unless it may."""
+        node = self._at(path, user)
+        _children(node, path)
+        _permit(node, _SEARCH, user, path)
+
+    def rename(self, source: str, target: str, user: int, now: float) -> None:
+        """Move; an existing file is replaced, an existing directory must be empty. No link is followed."""
+        moved, place = self._find(source, user, follow=False), self._find(target, user, follow=False)
+        node, existing = moved.node, place.node
+        if not moved.name or not place.name:
+            raise failure(errno.EBUSY, source)
+        if node is None:
+            raise failure(errno.ENOENT, source)
+        if node is existing:
+            return
+        if place.path.startswith(f"{moved.path}/"):
+            raise failure(errno.EINVAL, target)
+        if moved.path.startswith(f"{place.path}/"):
+            raise failure(errno.ENOTEMPTY, target)
+        for parent in (moved.parent, place.parent):
+            _permit(parent, _WRITE, user, target)
+        if existing is not None:
+            _replaceable(node, existing, target)
+        if node.children is not None and moved.parent is not place.parent:
+            _permit(node, _WRITE, user, source)
+        if existing is not None and existing.children:
+            raise failure(errno.ENOTEMPTY, target)
+        _take(moved, user, source, now)
+        _put(place, node, user, target, now)
+
+    def remove(self, path: str, user: int, now: float) -> None:
+        """A file, a link or an empty directory."""
+        found = self._find(path, user, follow=False)
+        if not found.name:
+            raise failure(errno.EBUSY, path)
+        if found.node is None:
+            raise failure(errno.ENOENT, path)
+        _permit(found.parent, _WRITE, user, path)
+        if found.node.children:
+            raise failure(errno.ENOTEMPTY, path)
+        _take(found, user, path, now)
+
+    def chmod(self, path: str, mode: int, user: int) -> None:
+        """Change the permission bits, links followed."""
+        node = self._at(path, user)
+        if user not in (0, node.owner):
+            raise failure(errno.EPERM, path)
+        node.mode = mode & 0o7777
+
+    def make_link(self, path: str, target: str, user: int, now: float) -> None:
+        """A symbolic link; `target` may be relative and need not exist."""
+        if not target:
+            raise failure(errno.ENOENT, path)
+        found = self._find(path, user, follow=False)
+        if found.node is not None:
+            raise failure(errno.EEXIST, path)
+        link = Node(0o777, user, now)
+        link.target = target
+        _put(found, link, user, path, now)
+
+    def resolve(self, path: str, user: int) -> str:
+        """The real path of something that exists."""
+        found = self._find(path, user)
+        if found.node is None:
+            raise failure(errno.ENOENT, path)
+        return found.path
+
+    def walk(self, path: str = "/") -> Iterator[tuple[str, Node]]:
+        """Every path below a directory with its node, in sorted order; links are not followed. For judges and tests."""
+        base = path.rstrip("/")
+        pending = [(base, self._find(path, 0).node)]
+        while pending:
+            at, node = pending.pop()
+            children = (node.children if node else None) or {}
+            pending += [(f"{at}/{name}", children[name]) for name in sorted(children, reverse=True)]
+            if node is not None and at != base:
+                yield at, node
+
+    def _at(self, path: str, user: int) -> Node:
+        node = self._find(path, user).node
+        if node is None:
+            raise failure(errno.ENOENT, path)
+        return node
+
+    def _find(self, path: str, user: int, *, follow: bool = True) -> Found:
+        """Where a path leads; its last component may be missing, and is followed when it is a link and `follow`."""
+        waiting = _parts(path)[::-1]
+        reached = [("", self.root)]
+        links = 0
+        while waiting:
+            part = waiting.pop()
+            here = reached[-1][1]
+            children = _children(here, path)
+            _permit(here, _SEARCH, user, path)
+            if part == "..":
+                reached = reached[:-1] or reached
+                continue
+            child = children.get(part)
+            if child is None:
+                if waiting:
+                    raise failure(errno.ENOENT, path)
+                return Found(here, part, None, _joined(reached, part))
+            if child.target is not None and (waiting or follow):
+                links += 1
+                if links > MAXIMUM_LINKS:
+                    raise failure(errno.ELOOP, path)
+                if child.target.startswith("/"):
+                    reached = reached[:1]
+                waiting += _parts(child.target)[::-1]
+                continue
+            reached.append((part, child))
+        name, node = reached[-1]
+        if path.endswith("/"):
+            _children(node, path)
+        return Found(reached[-2][1] if name else self.root, name, node, _joined(reached))
+
+
+def _directory(mode: int, user: int, now: float) -> Node:
+    node = Node(mode & 0o7777, user, now)
+    node.children = {}
+    return node
+
+
+def _put(found: Found, node: Node, user: int, path: str, now: float) -> None:
+    """Put a node where there is none, or in place of what may be replaced."""
+    _permit(found.parent, _WRITE, user, path)
+    _children(found.parent, path)[found.name] = node
+    found.parent.modified = now
+
+
+def _take(found: Found, user: int, path: str, now: float) -> None:
+    _permit(found.parent, _WRITE, user, path)
+    del _children(found.parent, path)[found.name]
+    found.parent.modified = now
+
+
+def _replaceable(node: Node, existing: Node, path: str) -> None:
+    if node.children is not None and existing.children is None:
+        raise failure(errno.ENOTDIR, path)
+    if node.children is None and existing.children is not None:
+        raise failure(errno.EISDIR, path)
+
+
+def _children(node: Node, path: str) -> dict[str, Node]:
+    if node.children is None:
+        raise failure(errno.ENOTDIR, path)
+    return node.children
+
+
+def _permit(node: Node, wanted: int, user: int, path: str) -> None:
+    """Raise EACCES unless the owner's bits (for the owner) or everybody's (for others) grant it."""
+    if user == 0:
+        return
+    granted = node.mode >> 6 if user == node.owner else node.mode
+    if not granted & wanted:
+        raise failure(errno.EACCES, path)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _joined(reached: list[tuple[str, Node]], last: str = "") -> str:
+    path = "/".join(name for name, _ in reached)
+    return f"{path}/{last}" if last else path or "/"

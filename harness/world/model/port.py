@@ -1,0 +1,79 @@
+"""What all ports of an actor share: the dead have no effect, the living pass switch points where faults strike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+
+from harness.world.errors import WorldFault
+from harness.world.model.actors import Actor
+from harness.world.model.faults import ANY_ACTIONS, Fault
+from harness.world.model.scheduler import Gone, Halt, Point, Wait
+from harness.world.model.simulation import Simulation
+
+
+class Port:
+    """A port of one actor. `kind` is what a fault's `port` is compared with."""
+
+    __slots__ = ("_actor", "_simulation")
+    kind: ClassVar[str] = ""
+
+    def __init__(self, simulation: Simulation, actor: Actor) -> None:
+        self._simulation, self._actor = simulation, actor
+
+    def _require_life(self) -> None:
+        if not self._actor.alive:
+            raise Gone(f"{self._actor.name} has ended")
+
+    async def _reach(
+        self, label: str, actions: frozenset[str] = ANY_ACTIONS, content: bytes | None = None
+    ) -> Fault | None:
+        """A switch point: holds keep the actor here, then others may run, then a fault may strike.
+
+        A fault that kills never comes back; any other is answered, for the port to give it its effect.
+        """
+        simulation = self._simulation
+        if not self._actor.alive:
+            raise Gone(f"{self._actor.name} has ended")
+        if simulation.holds:
+            await simulation.hold(self._actor, label)
+        await Point(label)
+        if not simulation.faults.faults:
+            return None
+        return await self._strike(label, actions, "" if content is None else content.decode(errors="replace"))
+
+    async def _strike(self, label: str, actions: frozenset[str], content: str) -> Fault | None:
+        simulation, name = self._simulation, self._actor.name
+        fault: Fault | None = await self._ask(
+            simulation.faults.strike,
+            self.kind,
+            name,
+            label,
+            simulation.now - simulation.started_seconds,
+            simulation.decisions,
+            actions,
+            content,
+        )
+        if fault is None:
+            return None
+        simulation.emit(name, "fault", {"action": fault.action, "at": label})
+        if fault.action == "kill":
+            simulation.kill(self._actor)
+            await Wait((), None)
+        return fault
+
+    async def _ask(self, function: Callable[..., Any], *arguments: Any, whose: str = "") -> Any:
+        """Call what is no part of the subject; when it raises, the run ends, whatever the subject would catch."""
+        try:
+            return function(*arguments)
+        except BaseException as error:  # noqa: BLE001 - a decision source may end the run with anything
+            if whose and isinstance(error, Exception):
+                fault = WorldFault(f"{whose} raised {error!r}")
+                fault.__cause__ = error
+                await Halt(fault)
+            await Halt(error)
+
+    async def _misused(self, message: str) -> NoReturn:
+        """The code over the world broke its rules: the run ends, whatever the subject would catch."""
+        await Halt(WorldFault(f"{self._actor.name}: {message}"))
+        raise Gone

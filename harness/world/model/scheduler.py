@@ -1,0 +1,323 @@
+"""The small deterministic scheduler: it drives coroutines itself, in virtual time, by somebody's decisions.
+
+A coroutine suspends by awaiting a `Point` (somebody else may run now) or a `Wait` (until notified, or until a
+time). Anything else that it awaits is a fault of the code over the world. Rules: decision 0 lets the one that
+just ran go on; timers of equal time become ready together, in the order in which they were set; a stalled
+task stays away until the next timer; nothing ready and no timer is a deadlock.
+
+What is nobody's outcome but the run's (a fault of the harness, a divergence) ends the run past the subject:
+a port awaits a `Halt`, and nothing that the subject catches or finally does can hide it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine, Generator
+from heapq import heappop, heappush
+from math import inf, isnan
+from types import CoroutineType
+from typing import Any, NoReturn
+
+from harness.world.errors import WorldFault
+from harness.world.model.decisions import RUN, STALL, Decisions
+
+STEP_LIMIT = 2_000_000
+WATCHDOG_SECONDS = 60.0
+_WATCHDOG_STEPS = 4_096
+
+
+class Gone(GeneratorExit):
+    """Raised by the ports of an actor that has ended, so that what its code still does has no effect.
+
+    No outcome of anybody, and no Exception: a retry loop in a `finally` must not spin on it.
+    """
+
+
+class Halt:
+    """Awaiting it ends the run with an error. The task that awaits is never resumed."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __await__(self) -> Generator[Halt, Any, NoReturn]:
+        yield self
+        raise Gone
+
+
+class Point:
+    """A switch point: awaiting it lets others run. `label` says where, for holds and timelines."""
+
+    __slots__ = ("label",)
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+    def __await__(self) -> Generator[Point, Any, None]:
+        yield self
+
+
+class Condition:
+    """Something to wait for; `notify` wakes whoever waits."""
+
+    __slots__ = ("waiters",)
+
+    def __init__(self) -> None:
+        self.waiters: list[ScheduledTask] = []
+
+    def wait(self, until_seconds: float | None = None) -> Wait:
+        """Await the result: True when notified, False when the time came first."""
+        return Wait((self,), until_seconds)
+
+
+class Wait:
+    """Suspended until one of the conditions is notified or a time has come (None: never)."""
+
+    __slots__ = ("conditions", "until_seconds")
+
+    def __init__(self, conditions: tuple[Condition, ...], until_seconds: float | None) -> None:
+        self.conditions, self.until_seconds = conditions, until_seconds
+
+    def __await__(self) -> Generator[Wait, Any, bool]:
+        notified: bool = yield self
+        return notified
+
+
+class Patience(Wait):
+    """A wait whose time is a limit of the harness, not an event of the world: nobody stalls until then."""
+
+    __slots__ = ()
+
+
+class ScheduledTask:
+    """A coroutine with its owner. `owner.alive` False means that it is never resumed."""
+
+    __slots__ = (
+        "answer",
+        "conditions",
+        "coroutine",
+        "done",
+        "error",
+        "finished",
+        "name",
+        "observed",
+        "owner",
+        "point",
+        "result",
+        "stalled",
+        "timer",
+    )
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], owner: Any, name: str) -> None:
+        self.coroutine, self.owner, self.name = coroutine, owner, name
+        self.answer: Any = None
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.finished = Condition()
+        self.conditions: tuple[Condition, ...] = ()
+        self.timer = 0
+        self.point: Any = None
+        self.stalled = False
+        self.observed = False
+
+
+Timer = tuple[float, int, ScheduledTask]
+"""At which time, set as the how-manieth, for whom; void when its task's `timer` is another number."""
+
+
+class Deadlock(Exception):  # noqa: N818 - a verdict
+    """Tasks wait for each other and no timer is set."""
+
+
+class StepLimit(Exception):  # noqa: N818 - a verdict
+    """The run took more steps, or more real time, than it may."""
+
+
+class Scheduler:
+    """Runs tasks until all are done. `now` is virtual time in seconds."""
+
+    def __init__(
+        self,
+        decisions: Decisions,
+        *,
+        now: float = 0.0,
+        step_limit: int = STEP_LIMIT,
+        watchdog_seconds: float = WATCHDOG_SECONDS,
+    ) -> None:
+        self.decisions, self.now = decisions, now
+        self.steps = 0
+        self.current: ScheduledTask | None = None
+        self.tasks: list[ScheduledTask] = []
+        self._ready: list[ScheduledTask] = []
+        self._timers: list[Timer] = []
+        self._limits: list[Timer] = []
+        self._sequence = 0
+        self._step_limit, self._watchdog_seconds = step_limit, watchdog_seconds
+
+    def start(self, coroutine: Coroutine[Any, Any, Any], owner: Any, name: str) -> ScheduledTask:
+        """Make a task ready, behind all that are. Raises WorldFault when it is no coroutine."""
+        if not isinstance(coroutine, CoroutineType):
+            raise WorldFault(f"{name} is no coroutine: {_called(coroutine)}")
+        task = ScheduledTask(coroutine, owner, name)
+        self.tasks.append(task)
+        self._ready.append(task)
+        return task
+
+    def notify(self, condition: Condition, *, everybody: bool = True) -> None:
+        """Wake whoever waits for it (or the first), in the order of waiting."""
+        waiters = condition.waiters
+        while waiters:
+            task = waiters.pop(0)
+            if not task.done and task.owner.alive:
+                self._wake(task, notified=True)
+                if not everybody:
+                    return
+
+    def discard(self, owner: Any) -> None:
+        """Forget an owner's tasks: none of them is resumed any more."""
+        self._ready = [task for task in self._ready if task.owner is not owner]
+
+    def run(self) -> None:
+        """Run until nothing is left to do. Raises Deadlock, StepLimit and WorldFault."""
+        began = time.monotonic()
+        decisions = self.decisions
+        choose = None if decisions.calm else decisions.choose
+        timers = self._timers
+        check_at = 0
+        while True:
+            ready = self._ready
+            if not ready:
+                if self._next_timers():
+                    continue
+                self._check_deadlock()
+                return
+            if self.steps >= check_at:
+                check_at = self._check_limits(began)
+            self.steps += 1
+            if not choose:
+                self._resume(ready.pop(0))
+                continue
+            task = ready.pop(choose(RUN, len(ready)) if len(ready) > 1 else 0)
+            while timers and timers[0][1] != timers[0][2].timer:
+                heappop(timers)  # its task was notified: no time at which anything happens
+            if timers and choose(STALL, 2):
+                task.stalled = True
+                self._set_timer(timers, task, timers[0][0])
+                continue
+            self._resume(task)
+
+    def _resume(self, task: ScheduledTask) -> None:
+        self.current = task
+        try:
+            point = task.coroutine.send(task.answer)
+        except StopIteration as stop:
+            task.result = stop.value
+            self._finish(task)
+        except BaseException as error:
+            if not _is_outcome(error):
+                raise
+            task.error = None if isinstance(error, Gone) else error
+            self._finish(task)
+        else:
+            task.answer = None
+            task.point = point
+            if point.__class__ is Point:
+                self._ready.insert(0, task)
+            elif point.__class__ is Wait:
+                self._suspend(task, point, self._timers)
+            elif point.__class__ is Patience:
+                self._suspend(task, point, self._limits)
+            elif isinstance(point, Halt):
+                raise point.error
+            else:
+                raise WorldFault(f"{task.name} awaits {_innermost(task.coroutine)}, which is no port's")
+
+    def _suspend(self, task: ScheduledTask, wait: Wait, timers: list[Timer]) -> None:
+        task.conditions = wait.conditions
+        for condition in wait.conditions:
+            condition.waiters.append(task)
+        until = wait.until_seconds
+        if until is None or until == inf:
+            return
+        if isnan(until):
+            raise WorldFault(f"{task.name} waits for a time that is no number")
+        self._set_timer(timers, task, max(until, self.now))
+
+    def _set_timer(self, timers: list[Timer], task: ScheduledTask, at_seconds: float) -> None:
+        self._sequence += 1
+        task.timer = self._sequence
+        heappush(timers, (at_seconds, self._sequence, task))
+
+    def _wake(self, task: ScheduledTask, *, notified: bool) -> None:
+        for condition in task.conditions:
+            if task in condition.waiters:
+                condition.waiters.remove(task)
+        task.timer = 0
+        task.conditions = ()
+        task.answer = notified
+        self._ready.append(task)
+
+    def _next_timers(self) -> bool:
+        """Make the tasks of the earliest time ready together; False when there is none."""
+        while heaps := [timers for timers in (self._timers, self._limits) if timers]:
+            at_seconds = min(timers[0][0] for timers in heaps)
+            woken = False
+            for timers in heaps:
+                while timers and timers[0][0] == at_seconds:
+                    _, sequence, task = heappop(timers)
+                    if task.timer == sequence and not task.done and task.owner.alive:
+                        self._timer_is_over(task)
+                        woken = True
+            if woken:
+                self.now = at_seconds
+                return True
+        return False
+
+    def _timer_is_over(self, task: ScheduledTask) -> None:
+        if task.stalled:  # it was ready before and keeps the answer that it had
+            task.stalled = False
+            task.timer = 0
+            self._ready.append(task)
+            return
+        self._wake(task, notified=False)
+
+    def _finish(self, task: ScheduledTask) -> None:
+        task.done = True
+        if task.finished.waiters:
+            self.notify(task.finished)
+
+    def _check_limits(self, began: float) -> int:
+        """Raise StepLimit, or tell at which step to look again."""
+        if self.steps >= self._step_limit:
+            raise StepLimit(f"{self.steps:,} steps without an end")
+        if time.monotonic() - began > self._watchdog_seconds:
+            raise StepLimit(f"{self._watchdog_seconds:g} s of real time without an end")
+        return min(self._step_limit, self.steps + _WATCHDOG_STEPS)
+
+    def _check_deadlock(self) -> None:
+        stuck = [task for task in self.tasks if not task.done and task.owner.alive]
+        if stuck:
+            names = ", ".join(f"{task.name} of {task.owner.name}" for task in stuck[:5])
+            raise Deadlock(f"nothing can go on: {names}")
+
+
+def _is_outcome(error: BaseException) -> bool:
+    """Whether it ends a task and no more: whatever a subject raises is told as its outcome."""
+    return isinstance(error, (Exception, Gone)) and not isinstance(error, WorldFault)
+
+
+def _innermost(coroutine: Any) -> str:
+    """What a coroutine is suspended in, by name, for a message."""
+    inner = coroutine
+    while (deeper := getattr(inner, "cr_await", None) or getattr(inner, "gi_yieldfrom", None)) is not None:
+        inner = deeper
+    return _called(inner)
+
+
+def _called(something: Any) -> str:
+    """Where its code is, or its type."""
+    frame = getattr(something, "cr_frame", None) or getattr(something, "gi_frame", None)
+    module = f"{frame.f_globals.get('__name__')}." if frame is not None else ""
+    return f"{module}{getattr(something, '__qualname__', type(something).__qualname__)}"
