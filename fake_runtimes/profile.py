@@ -41,6 +41,15 @@ class ClaudeProfile(NamedTuple):
     remote_at_a_time: int
     stdio_probe_ms: int
     remote_probe_ms: int
+    reconnect_after_ms: int
+    log_wording: str
+    signals_unconnected: bool
+    init_names_source: bool
+    wait_tool: str
+    defers_tools: bool
+    refused_call_text: str
+    remembers_refused_call: bool
+    child_variables: tuple[str, ...]
 
 
 class CodexProfile(NamedTuple):

@@ -19,6 +19,7 @@ ARRAY_INDEX_LIMIT = 2**32 - 1
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 BYTE_ORDER_MARK = "\ufeff"
+ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 class JsonTextError(ValueError):
@@ -89,8 +90,8 @@ def javascript_order(members: Mapping[str, Any]) -> dict[str, Any]:
 
 def json_stringify(value: Any) -> str:
     """What JSON.stringify writes: no blanks, text unescaped except for control characters and lone surrogates."""
-    written = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    written = ENCODER.encode(value)
+    return written if written.isascii() else LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def utf8(text: str) -> bytes:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tomllib
+from functools import lru_cache
 from typing import Any
 
 from fake_runtimes.loaded import EntryError
 
 # Configuration tables are four levels deep; deeper ones are refused before a merge could exhaust the stack.
 DEPTH_LIMIT = 60
+# The same few files are read by run after run.
+TEXTS_REMEMBERED = 64
 
 
+@lru_cache(maxsize=TEXTS_REMEMBERED)
 def parse_toml(text: str) -> dict[str, Any]:
-    """The tables of a TOML text. Raises EntryError with the text that ends the run."""
+    """The tables of a TOML text, which nobody may change. Raises EntryError with the text that ends the run."""
     try:
         tables = tomllib.loads(text)
     except RecursionError:

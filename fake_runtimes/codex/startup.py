@@ -90,8 +90,12 @@ def call(server: LoadedServer, tool: str, answers_after_seconds: float | None) -
     ended = request(answers_after_seconds, budget)
     if ended.outcome != TIMED_OUT:
         return Call("answered", ended.at_seconds)
-    text = (
+    return Call(TIMED_OUT, ended.at_seconds, call_timeout_text(server, tool, budget))
+
+
+def call_timeout_text(server: LoadedServer, tool: str, budget_seconds: float) -> str:
+    """What the model reads of a call that took too long."""
+    return (
         f"tool call error: tool call failed for `{server.name}/{tool}`\n\nCaused by:\n"
-        f"    timed out awaiting tools/call after {budget * 1000:.0f}ms"
+        f"    timed out awaiting tools/call after {budget_seconds * 1000:.0f}ms"
     )
-    return Call(TIMED_OUT, ended.at_seconds, text)

@@ -23,7 +23,15 @@ from fake_runtimes.profile import PiProfile
 CONFIG_PATH = ".mcp.json"
 TRANSPORTS = ("command", "url", "socket")
 # Kept for servers, since the adapter reads them beside each entry.
-SERVER_SETTINGS = ("requestTimeoutMs", "directTools", "toolPrefix")
+SERVER_SETTINGS = (
+    "requestTimeoutMs",
+    "directTools",
+    "toolPrefix",
+    "oauthDir",
+    "scriptMode",
+    "disableProxyTool",
+    "authRequiredMessage",
+)
 
 
 def read_config(files: Mapping[str, str] | str | None, environment: Mapping[str, str], profile: PiProfile) -> Loaded:

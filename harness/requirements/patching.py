@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from harness.requirements.source_tree import IMPORT_FAULTS
 from harness.requirements.variants import Variant
 
-PATCHED_PACKAGES = ("harness", "fake_runtimes", "scenarios")
+PATCHED_PACKAGES = ("harness", "fake_runtimes", "fake_servers", "scenarios")
 # Variants call the originals that they import, by name or through the module.
 NEVER_PATCHED = "scenarios.variants"
 # What these remember does not depend on any rule: the table of operations, schemas.

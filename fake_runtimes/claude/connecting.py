@@ -1,0 +1,184 @@
+"""One server's way from pending to connected, failed or needs-auth, with what the log says on the way."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from fake_runtimes.claude import needs_auth
+from fake_runtimes.claude.bearer import AUTHORIZATION, has_static_authorization, request_headers
+from fake_runtimes.claude.child import child_environment
+from fake_runtimes.claude.startup import probe_seconds
+from fake_runtimes.claude.state import CONNECTED, ServerState, SessionState
+from fake_runtimes.claude.wording import FAILED, NEEDS_AUTH, milliseconds, second_start, server_stderr, tell
+from fake_runtimes.client import Connection, Failure, connect_http, connect_stdio
+from fake_runtimes.loaded import LoadedServer
+from fake_runtimes.text import json_stringify
+from harness.world import Child
+
+# The limit of a request other than the handshake, as the transport's log line gives it.
+REQUEST_TIMEOUT_MS = 60_000
+FIRST_SERVER_FAULT_STATUS = 500
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+NOT_MEASURED = "Connection failed"
+
+
+async def connect(session: SessionState, state: ServerState) -> None:
+    """Bring one server to its outcome."""
+    server, world = state.server, session.world
+    if server.transport != "stdio" and is_remembered(session, server.name):
+        state.log.debug(needs_auth.SKIP_LINE)
+        state.status = NEEDS_AUTH
+        world.events.emit("server.needs_auth", server=server.name, cached=True, text=needs_auth.SKIP_LINE)
+        await state.log.flush()
+        return
+    world.events.emit("server.connecting", server=server.name)
+    state.began_seconds = world.clock.now()
+    if not server.starts or server.transport not in ("stdio", "http", "sse"):
+        fail(session, state, "protocol", server.fault or NOT_MEASURED)
+        await state.log.flush()
+        return
+    came = await attempt(session, state)
+    if is_tried_again(session, came):
+        await world.clock.sleep(session.profile.reconnect_after_ms / 1000)
+        came = await attempt(session, state)
+    if isinstance(came, Failure):
+        await take_failure(session, state, came)
+    else:
+        await take_connection(session, state, came)
+    await state.log.flush()
+
+
+def is_remembered(session: SessionState, name: str) -> bool:
+    """Whether the needs-auth cache keeps the session from this server."""
+    return needs_auth.is_live(session.needs_auth_text, name, session.world.clock.now() * 1000)
+
+
+def is_tried_again(session: SessionState, came: Connection | Failure) -> bool:
+    """Whether this version connects once more."""
+    if not isinstance(came, Failure) or came.status is None or not session.profile.reconnect_after_ms:
+        return False
+    return came.status >= FIRST_SERVER_FAULT_STATUS
+
+
+async def attempt(session: SessionState, state: ServerState) -> Connection | Failure:
+    """One start attempt under one budget; the list of tools is no part of it."""
+    server = state.server
+    identity = session.identity._replace(probe_seconds=probe_seconds(server, session.profile))
+    budget = session.budget_seconds(server)
+    if server.transport != "stdio":
+        store = await session.store_text()
+        headers = request_headers(server, store, session.world.clock.now())
+        tell_of_transport(session, state, has_token=AUTHORIZATION in headers and AUTHORIZATION not in server.headers)
+        sent = {"Accept-Encoding": "identity", **headers}
+        return await connect_http(session.world, server, sent, identity, budget, lists_tools=False)
+    state.log.debug(f"Starting connection with timeout of {session.limit_ms(server)}ms")
+
+    def spawned(child: Child) -> None:
+        state.child = child
+
+    environment = child_environment(server, session.environment, session.directory, session.session_id, session.profile)
+    return await connect_stdio(
+        session.world,
+        server,
+        environment,
+        session.directory,
+        identity,
+        budget,
+        lists_tools=False,
+        on_spawn=spawned,
+    )
+
+
+def tell_of_transport(session: SessionState, state: ServerState, *, has_token: bool) -> None:
+    """What the log of a remote server begins with."""
+    server, log = state.server, state.log
+    kind, url = server.transport.upper(), server.url or ""
+    parts = urlsplit(url)
+    options = {
+        "url": url,
+        "headers": {"User-Agent": session.identity.user_agent, "Accept-Encoding": "identity"},
+        "hasAuthProvider": not has_static_authorization(server),
+        "timeoutMs": REQUEST_TIMEOUT_MS,
+    }
+    log.debug(f"Initializing {kind} transport to {url}")
+    log.debug(f"{kind} transport options: {json_stringify(options)}")
+    log.debug(f"{kind} transport created successfully")
+    log.debug(f"Starting connection with timeout of {session.limit_ms(server)}ms")
+    log.debug(f"Testing basic HTTP connectivity to {url}")
+    log.debug(f"Parsed URL: host={parts.hostname}, port={port_text(url)}, protocol={parts.scheme}:")
+    if parts.hostname in LOOPBACK_HOSTS:
+        log.debug(f"Using loopback address: {parts.hostname}")
+    log.debug("Returning tokens" if has_token else "No token data found")
+
+
+def port_text(url: str) -> str:
+    """The port as the URL gives it."""
+    try:
+        port = urlsplit(url).port
+    except ValueError:
+        return "default"
+    return "default" if port is None else str(port)
+
+
+async def take_connection(session: SessionState, state: ServerState, connection: Connection) -> None:
+    """A server that speaks the protocol: list its tools, and it is there."""
+    state.child = None
+    log, server = state.log, state.server
+    for level, text in second_start(connection):
+        log.add(level, text)
+    if connection.stderr:
+        log.error(server_stderr(connection.stderr))
+    took = connection.connected_seconds - connection.started_seconds
+    log.debug(f"Successfully connected (transport: {server.transport}) in {milliseconds(took)}ms")
+    log.debug(f"Connection established with capabilities: {json_stringify(capabilities(session, connection))}")
+    await connection.list_tools(REQUEST_TIMEOUT_MS / 1000)
+    state.connection, state.status = connection, CONNECTED
+    session.world.events.emit("server.connected", server=server.name, seconds=took)
+    await session.forget_refusal(server.name)
+
+
+def capabilities(session: SessionState, connection: Connection) -> dict[str, object]:
+    """What the log says that a server can do."""
+    able = connection.capabilities
+    resources = able.get("resources")
+    said: dict[str, object] = {
+        "hasTools": "tools" in able,
+        "hasPrompts": "prompts" in able,
+        "hasResources": "resources" in able,
+        "hasResourceSubscribe": isinstance(resources, dict) and bool(resources.get("subscribe")),
+        "serverVersion": dict(connection.server_info),
+    }
+    if session.identity.probe:
+        version = connection.protocol_version or session.identity.probe_protocol_version
+        said |= {"protocolEra": connection.era, "negotiatedProtocolVersion": version}
+    return said
+
+
+async def take_failure(session: SessionState, state: ServerState, failure: Failure) -> None:
+    """A server that did not connect. Only the newer version signals a process that is left."""
+    server = state.server
+    static = has_static_authorization(server)
+    told = tell(server, failure, session.limit_ms(server), session.wording, static_authorization=static)
+    for level, text in told.lines:
+        state.log.add(level, text)
+    state.status = told.status
+    if told.status == NEEDS_AUTH:
+        session.world.events.emit("server.needs_auth", server=server.name, cached=False, text=told.text)
+        await session.remember_refusal(server.name)
+    else:
+        emit_failed(session, server, failure.kind, told.text)
+    if failure.child is not None and session.profile.signals_unconnected:
+        await failure.child.signal("SIGINT")
+    state.child = failure.child
+
+
+def fail(session: SessionState, state: ServerState, kind: str, text: str) -> None:
+    """A server that is known to fail before anything is tried."""
+    state.log.error(text)
+    state.status = FAILED
+    emit_failed(session, state.server, kind, text)
+
+
+def emit_failed(session: SessionState, server: LoadedServer, kind: str, text: str) -> None:
+    """Tell whoever judges the run."""
+    session.world.events.emit("server.failed", server=server.name, kind=kind, text=text)

@@ -1,0 +1,83 @@
+"""JSON-RPC messages as a client writes and reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fake_runtimes.connections.results import Identity
+
+PROBE_ID = "server-discover-probe-1"
+PROBE_METHOD = "server/discover"
+META_PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
+METHOD_NOT_FOUND = -32601
+
+Message = Mapping[str, Any]
+
+
+ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
+def encode(message: Message) -> str:
+    """One line of compact JSON."""
+    return ENCODER.encode(message)
+
+
+def decode(line: str) -> Message | None:
+    """The message of a line; None where it is no JSON object."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def request(message_id: int | str, method: str, params: Mapping[str, Any]) -> Message:
+    """A request that wants an answer."""
+    return {"jsonrpc": "2.0", "id": message_id, "method": method, "params": params}
+
+
+def notification(method: str) -> Message:
+    """A message that wants none."""
+    return {"jsonrpc": "2.0", "method": method}
+
+
+def probe(identity: Identity) -> Message:
+    """The newer protocol's first question; a server of the older one answers -32601."""
+    return request(PROBE_ID, PROBE_METHOD, {"_meta": {META_PROTOCOL_VERSION: identity.probe_protocol_version}})
+
+
+def initialize(identity: Identity) -> Message:
+    """The older protocol's first request."""
+    return request(
+        identity.first_id,
+        "initialize",
+        {
+            "protocolVersion": identity.protocol_version,
+            "capabilities": identity.capabilities,
+            "clientInfo": {"name": identity.client_name, "version": identity.client_version, **identity.client_info},
+        },
+    )
+
+
+def reply_to(message: Message) -> Message | None:
+    """What a client answers to a server's own request; None when the message is none."""
+    if "method" not in message or "id" not in message:
+        return None
+    if message["method"] == "ping":
+        return {"jsonrpc": "2.0", "id": message["id"], "result": {}}
+    error = {"code": METHOD_NOT_FOUND, "message": "Method not found"}
+    return {"jsonrpc": "2.0", "id": message["id"], "error": error}
+
+
+def answers(message: Message, message_id: int | str) -> bool:
+    """Whether a message answers the request of that id."""
+    return "method" not in message and message.get("id") == message_id and ("result" in message or "error" in message)
+
+
+def text_of(result: Mapping[str, Any]) -> str:
+    """The text parts of a tool's result, one line each."""
+    content = result.get("content")
+    parts = content if isinstance(content, list) else []
+    return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part)
