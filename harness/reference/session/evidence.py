@@ -1,0 +1,179 @@
+"""What a runtime tells of its servers: Claude in log files, Codex and Pi in lines of their output. One reading each.
+
+Sources: the log poller and the stderr detectors of seed 002; requirements status-claude-message-order,
+status-claude-last-verdict-wins, status-claude-blob-join, status-claude-min-timestamp, status-codex-stderr-failed,
+status-codex-stderr-timeout-line. Silence is no failure: a server of which nothing is told stays undecided.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from harness.reference.prepare.request import Runtime
+from harness.world import World
+
+SEPARATOR = " | "
+SUCCESS = re.compile(r"Successfully connected|Connection established", re.IGNORECASE)
+FAILURE = re.compile(r"Connection failed|Connection timed out", re.IGNORECASE)
+COLLECTED = re.compile(r"error|failed|timeout|refused|unauthorized", re.IGNORECASE)
+LEVELS = ("error", "debug", "info")
+
+CODEX_CLIENT = re.compile(
+    r"MCP client for (?:server )?[`'\"]?(?P<name>[^`'\"\s]+?)[`'\"]?\s+(?:failed|timed out)", re.I
+)
+CODEX_START = re.compile(
+    r"failed to (?:start|initialize|spawn|connect(?: to)?)\s+MCP server\s+[`'\"]?(?P<name>[^`'\"\s:]+)", re.I
+)
+CODEX_WARNING = re.compile(r"MCP server startup failed server_name=\"(?P<name>[^\"]+)\"")
+CODEX_INCOMPLETE = re.compile(r"MCP startup incomplete \(failed: (?P<names>[^)]+)\)")
+CODEX_UPDATE = '"mcpServer/startupStatus/updated"'
+PI_FAILED = re.compile(r"MCP: Failed to connect to (?P<name>.+?): ")
+PI_UNAVAILABLE = re.compile(r"MCP: (?P<name>.+) temporarily unavailable \(HTTP \d+\)")
+
+
+class Seen(NamedTuple):
+    """The servers that connected, and those that failed with all that was said of it."""
+
+    connected: frozenset[str] = frozenset()
+    failed: Mapping[str, str] = {}
+
+
+# --- Claude -----------------------------------------------------------------------------------------------------------
+
+
+async def claude_seen(world: World, cache: str, clone: str, names: Iterable[str], since_seconds: float) -> Seen:
+    """What the log files of these servers say since then. A log that cannot be read says nothing."""
+    connected: set[str] = set()
+    failed: dict[str, str] = {}
+    for name in names:
+        verdict = claude_verdict(await log_lines(world, log_directory(cache, clone, name)), since_seconds)
+        if isinstance(verdict, str):
+            failed[name] = verdict
+        elif verdict:
+            connected.add(name)
+    return Seen(frozenset(connected), failed)
+
+
+def log_directory(cache: str, clone: str, name: str) -> str:
+    """Where Claude logs a server; `clone` is the real path."""
+    return f"{cache}/claude-cli-nodejs/{hyphened(clone)}/mcp-logs-{hyphened(name)}"
+
+
+def hyphened(text: str) -> str:
+    """Everything but ASCII letters and digits as `-`."""
+    return re.sub(r"[^A-Za-z0-9]", "-", text)
+
+
+async def log_lines(world: World, directory: str) -> list[str]:
+    """The lines of a server's log files, in the order of the files' names."""
+    lines: list[str] = []
+    try:
+        for name in await world.files.names(directory):
+            if name.endswith(".jsonl"):
+                lines += (await world.files.read(f"{directory}/{name}")).decode(errors="replace").split("\n")
+    except OSError:
+        return lines
+    return lines
+
+
+def claude_verdict(lines: Iterable[str], since_seconds: float) -> str | bool | None:
+    """True for connected, the joined errors for failed, None for neither. The last verdict line decides."""
+    verdict: str | bool | None = None
+    collected: dict[str, None] = {}
+    for level, text in log_entries(lines, since_seconds):
+        if SUCCESS.search(text):
+            verdict, collected = True, {}
+            continue
+        if level == "error" or COLLECTED.search(text):
+            collected[text] = None
+        if FAILURE.search(text):
+            verdict = False
+    return SEPARATOR.join(collected) if verdict is False else verdict
+
+
+def log_entries(lines: Iterable[str], since_seconds: float) -> Iterator[tuple[str, str]]:
+    """Level and message of each entry of this run; what is no JSON object is skipped."""
+    for line in lines:
+        entry = json_object(line)
+        if entry is None or is_older(entry.get("timestamp"), since_seconds):
+            continue
+        level = next((level for level in LEVELS if entry.get(level)), "info")
+        message = entry.get(level)
+        yield level, message if isinstance(message, str) else line
+
+
+def json_object(line: str) -> Mapping[str, Any] | None:
+    """The object that a line is."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def is_older(timestamp: object, since_seconds: float) -> bool:
+    """Is an entry from before? Stamps have milliseconds, so the limit is cut to them; one that says nothing counts."""
+    try:
+        stamp = datetime.fromisoformat(str(timestamp)).timestamp()
+    except (ValueError, OverflowError):
+        return False
+    return round(stamp * 1000) < math.floor(since_seconds * 1000)
+
+
+# --- Codex and Pi -----------------------------------------------------------------------------------------------------
+
+
+def is_telling(runtime: Runtime, line: str) -> bool:
+    """Whether a line of the runtime's output tells of a server that failed."""
+    return bool(tellings(runtime, line))
+
+
+def lines_seen(runtime: Runtime, lines: Sequence[str], names: Iterable[str]) -> Seen:
+    """What these lines say of these servers. The first words about a server are kept."""
+    wanted = set(names)
+    failed: dict[str, str] = {}
+    for line in lines:
+        for name, text in tellings(runtime, line):
+            if name in wanted:
+                failed.setdefault(name, text)
+    return Seen(failed=failed)
+
+
+def tellings(runtime: Runtime, line: str) -> tuple[tuple[str, str], ...]:
+    """The servers that a line says have failed, each with its words. Claude's output tells nothing that counts."""
+    if runtime == "codex":
+        return codex_tellings(line)
+    return pi_tellings(line) if runtime == "pi" else ()
+
+
+def codex_tellings(line: str) -> tuple[tuple[str, str], ...]:
+    """A line of Codex's log, or a status notification of its app server."""
+    if CODEX_UPDATE in line:
+        return codex_update(line)
+    incomplete = CODEX_INCOMPLETE.search(line)
+    if incomplete is not None:
+        return tuple((name.strip(), line.strip()) for name in incomplete["names"].split(","))
+    for pattern in (CODEX_WARNING, CODEX_CLIENT, CODEX_START):
+        found = pattern.search(line)
+        if found is not None:
+            return ((found["name"], line.strip()),)
+    return ()
+
+
+def codex_update(line: str) -> tuple[tuple[str, str], ...]:
+    """A notification about one server: only `failed` counts."""
+    params = (json_object(line) or {}).get("params")
+    if not isinstance(params, dict) or params.get("status") != "failed":
+        return ()
+    return ((str(params.get("name")), str(params.get("error") or "")),)
+
+
+def pi_tellings(line: str) -> tuple[tuple[str, str], ...]:
+    """Pi's adapter prints one line for each server that did not connect; several may come in one piece."""
+    found = (PI_FAILED.match(part) or PI_UNAVAILABLE.match(part) for part in line.split("\n"))
+    return tuple((each["name"], each.string) for each in found if each is not None)
