@@ -24,13 +24,21 @@ SECRET_WORDS = frozenset(
         "password",
         "passwd",
         "passphrase",
+        "pass",
         "pat",
+        "pw",
+        "pwd",
         "apikey",
         "authorization",
         "credential",
         "credentials",
     }
 )
+SECRET_ENDINGS = ("password", "passwd", "passphrase", "apikey", "secret", "token")
+"""Words that end in one of these are secrets too (PGPASSWORD, authtoken)."""
+
+FOLDER_VARIABLES = frozenset({"PWD", "OLDPWD"})
+
 HARMLESS_KEYS = frozenset(
     {"public", "publishable", "anon", "sort", "primary", "foreign", "partition", "group", "cache", "map", "json", "row"}
     | {
@@ -99,6 +107,63 @@ def credential_literals(entry: Mapping[str, Any]) -> tuple[CredentialLiteral, ..
     for at, what in (*in_args(entry), *in_tables(entry), *in_url(entry), *in_oauth(entry)):
         found.setdefault(at, what)
     return tuple(CredentialLiteral(at, what) for at, what in found.items())
+
+
+def unfilled_literals(entry: Mapping[str, Any]) -> tuple[CredentialLiteral, ...]:
+    """Every place of an entry where a README's placeholder stands for a credential, each once."""
+    found: dict[Pointer, str] = {}
+    for at, what, value, is_named in named_values(entry):
+        if is_unfilled(value) if is_named else UNFILLED_ANYWHERE.fullmatch(value.strip()):
+            found.setdefault(at, what)
+    return tuple(CredentialLiteral(at, what) for at, what in found.items())
+
+
+def named_values(entry: Mapping[str, Any]) -> Iterator[tuple[Pointer, str, str, bool]]:
+    """Every value that has a name, with its place, how it is handed over, and whether the name is a credential's."""
+    args, option = entry.get("args"), ""
+    for index, argument in enumerate(args if isinstance(args, list) else ()):
+        if not isinstance(argument, str):
+            option = ""
+            continue
+        name, value = name_and_value(argument, option)
+        yield ("args", index), f"the value of {name}" if name else f"args[{index}]", value, names_secret(name)
+        option = argument if OPTION.match(argument) and "=" not in argument else ""
+    for table, what, is_named in (
+        ("env", "the variable", names_credential),
+        ("headers", "the header", is_credential_name),
+    ):
+        members = entry.get(table)
+        for name, value in members.items() if isinstance(members, dict) else ():
+            if isinstance(value, str):
+                yield (table, name), f"{what} {name}", value, is_named(name)
+    url, oauth = entry.get("url"), entry.get("oauth")
+    for name, value in query_of(url) if isinstance(url, str) else ():
+        yield ("url",), f"{name} in the url", value, names_credential(name) or name == "key"
+    secret = oauth.get("clientSecret") if isinstance(oauth, dict) else None
+    if isinstance(secret, str):
+        yield ("oauth", "clientSecret"), "oauth.clientSecret", secret, True
+
+
+def names_secret(name: str) -> bool:
+    """Whether an option, variable or header of an argument holds a credential by its name."""
+    plain = name.lstrip("-")
+    return names_credential(plain) or is_credential_name(plain)
+
+
+def name_and_value(argument: str, option: str) -> tuple[str, str]:
+    """The innermost name in an argument and its value: `--env=A=b` is A and b; `option` stands in front of it."""
+    name, value = option, argument
+    for pattern in (OPTION, ASSIGNMENT, HEADER):
+        match = pattern.match(value)
+        if match and match[2]:
+            name, value = value[: match.end(1)], match[2]
+    return name, value
+
+
+def query_of(url: str) -> list[tuple[str, str]]:
+    """The parameters of a url as they are written."""
+    query = url.partition("#")[0].partition("?")[2]
+    return [(name, value) for name, _, value in (pair.partition("=") for pair in query.split("&"))]
 
 
 def in_args(entry: Mapping[str, Any]) -> Iterator[tuple[Pointer, str]]:
@@ -186,7 +251,7 @@ def names_credential(name: str) -> bool:
         return False
     if words[-1] == "key":
         return len(words) > 1 and words[-2] not in HARMLESS_KEYS
-    return words[-1] in SECRET_WORDS
+    return name not in FOLDER_VARIABLES and (words[-1] in SECRET_WORDS or words[-1].endswith(SECRET_ENDINGS))
 
 
 def is_literal(value: str) -> bool:
@@ -194,6 +259,7 @@ def is_literal(value: str) -> bool:
     value = SCHEME.sub("", value.strip())
     return not (
         not value
+        or is_unfilled(value)
         or value.lower() in HARMLESS_VALUES
         or value.startswith(("!", "-"))
         or ANY_BRACED.search(value)
@@ -202,6 +268,26 @@ def is_literal(value: str) -> bool:
         or PATH.match(value)
         or "://" in value
     )
+
+
+UNFILLED = re.compile(
+    r"""<[^<>]+> | \[(?:your|insert|enter|add|replace|put)\b[^\[\]]*\]
+    | (?:change|replace|fill)[-_ ]?(?:me|this|it|in)(?:[-_ !].*)?
+    | (?:\w+[-_])?your[-_ ].* | (?:insert|enter|add|put|paste)[-_ ](?:.*[-_ ])?(?:here|key|token|secret|password)
+    | .*[-_ ](?:goes[-_ ])?here | x{3,} | \*{3,} | \.{3,} | \u2026
+    | (?:sk|pk|gh[ps]|xox[bp]|pat)[-_](?:x{3,}|\*{3,}|\.{3,})
+    | to-?do | tbd | fixme | placeholder | dummy | example | redacted""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What READMEs write where a credential belongs."""
+
+UNFILLED_ANYWHERE = re.compile(r"<[^<>]*\b(?:your|insert|enter|replace)\b[^<>]*>|your[-_].*[-_]here", re.IGNORECASE)
+"""The same where the name says nothing of a credential."""
+
+
+def is_unfilled(value: str) -> bool:
+    """Whether a value is a placeholder for readers that nobody filled in."""
+    return UNFILLED.fullmatch(SCHEME.sub("", value.strip())) is not None
 
 
 def holds_vendor_credential(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from harness.gate.model import Edit
@@ -49,6 +50,50 @@ def remove_later(document: Document, member: Member) -> tuple[Edit, ...]:
     if not before.endswith(","):
         return ()
     return (Edit(len(before[:-1].rstrip(BLANKS)), member.value.end, ""),)
+
+
+def insert_items(document: Document, pointer: Pointer, values: Iterable[Any]) -> tuple[Edit, ...]:
+    """Put new items behind the list item at `pointer`; nothing where the text has no such item."""
+    member = document.find(pointer)
+    if member.pointer != pointer:
+        return ()
+    return (Edit(member.value.end, member.value.end, "".join(f", {written(value)}" for value in values)),)
+
+
+def remove_children(document: Document, pointer: Pointer, gone: Iterable[str | int]) -> tuple[Edit, ...]:
+    """Take members out of the object, or items out of the list, at `pointer`, with their commas."""
+    parent, steps = document.find(pointer), set(gone)
+    value = value_at(document.tree, pointer)
+    if parent.pointer != pointer or not isinstance(value, dict | list):
+        return ()
+    children = [document.find((*pointer, step)) for step in (value if isinstance(value, dict) else range(len(value)))]
+    children.sort(key=lambda child: child.value.start)
+    kept = [child.pointer[-1] not in steps for child in children]
+    if not any(kept):
+        return (Edit(parent.value.start + 1, parent.value.end - 1, ""),)
+    edits: list[Edit] = []
+    position = 0
+    while position < len(children):
+        first = position
+        while position < len(children) and not kept[position]:
+            position += 1
+        if position > first and first > 0:
+            edits.append(Edit(children[first - 1].value.end, children[position - 1].value.end, ""))
+        elif position > first:
+            edits.append(Edit(_start(children[0]), _start(children[position]), ""))
+        position += 1
+    return tuple(edits)
+
+
+def _start(member: Member) -> int:
+    return (member.key or member.value).start
+
+
+def value_at(tree: Any, pointer: Pointer) -> Any:
+    """What stands at a pointer of a tree that holds it."""
+    for step in pointer:
+        tree = tree[step]
+    return tree
 
 
 def applied(text: str, edits: tuple[Edit, ...]) -> str:

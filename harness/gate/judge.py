@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from harness.gate.context import Context, EntryView
-from harness.gate.model import Judgement, Need, Outcome, State
+from harness.gate.default_roots import default_roots
+from harness.gate.launchers import fetches_at_start
+from harness.gate.model import Judgement, Need, Outcome, Severity, State
 from harness.gate.places import place
+from harness.gate.rule import ENTRY_CHECKS, RULES
 from harness.gate.spawn import Spawn
 from harness.reference.credentials.key import credential_key
-from harness.reference.npx.specs import is_npx_entry
 
 PROMPT_SECONDS = 1.0
 """How soon a server that is at hand answers initialize."""
 
-COLD_NPX_SECONDS = 18.0
-"""The slowest of nine npx servers that install at once into a fresh clone (seed 000): every clone starts cold."""
+COLD_START_SECONDS = 18.0
+"""The slowest of nine npx servers that install at once into a fresh clone (seed 000): every clone starts cold.
+The same is taken for everything else that a launcher fetches first.
+"""
 
 _STATE_OF_PROBLEM = {
     "run_killed": State.KILLS_RUN,
@@ -30,16 +34,39 @@ def judge(view: EntryView, context: Context, *, touched: bool) -> Judgement:
     return Judgement(
         entry=view.name,
         place=place(context.document, view.pointer),
-        default_in_roots=view.entry.default_in_roots if view.entry else (),
+        default_in_roots=default_roots(context, view.entry),
         needs=tuple(_needs(view, context)),
-        outcomes=tuple(outcome(view, spawn) for spawn in view.spawns) if touched else (),
+        outcomes=outcomes(view, context) if touched else (),
         touched=touched,
     )
 
 
-def outcome(view: EntryView, spawn: Spawn) -> Outcome:
-    """One entry on one runtime."""
-    state, detail = _state(view, spawn)
+def outcomes(view: EntryView, context: Context) -> tuple[Outcome, ...]:
+    """One entry on each runtime that is judged."""
+    stops = never_starts(view, context)
+    return tuple(_outcome(view, spawn, stops) for spawn in view.spawns)
+
+
+def outcomes_as_written(view: EntryView) -> tuple[Outcome, ...]:
+    """The same without what rules say against a start: what each runtime alone makes of the entry's form."""
+    return tuple(_outcome(view, spawn, {}) for spawn in view.spawns)
+
+
+def never_starts(view: EntryView, context: Context) -> Mapping[str, str]:
+    """The runtimes on which a rule says that the server cannot start, each with its first rule's words."""
+    stops: dict[str, str] = {}
+    for identifier, rule in RULES.items():
+        if not rule.never_starts:
+            continue
+        for hit in ENTRY_CHECKS[identifier](context, view):
+            if (hit.severity or rule.severity) is Severity.ERROR:
+                for label in hit.runtimes or [runtime.label for runtime in context.runtimes]:
+                    stops.setdefault(label, hit.message)
+    return stops
+
+
+def _outcome(view: EntryView, spawn: Spawn, stops: Mapping[str, str]) -> Outcome:
+    state, detail = _state(view, spawn, stops)
     return Outcome(
         runtime=spawn.runtime.label,
         state=state,
@@ -65,7 +92,7 @@ def _needs(view: EntryView, context: Context) -> Iterator[Need]:
         yield Need("consent", credential_key(view.name, view.entry.credential_config()))
 
 
-def _state(view: EntryView, spawn: Spawn) -> tuple[State, str]:
+def _state(view: EntryView, spawn: Spawn, stops: Mapping[str, str]) -> tuple[State, str]:
     if view.entry is not None and view.entry.unavailable:
         return State.UNAVAILABLE, view.entry.unavailable
     if spawn.written is None:
@@ -77,8 +104,10 @@ def _state(view: EntryView, spawn: Spawn) -> tuple[State, str]:
         return State.SKIPPED, ""
     if spawn.unreachable:
         return State.FAILS, spawn.unreachable
+    if spawn.runtime.label in stops:
+        return State.FAILS, stops[spawn.runtime.label]
     return (State.AUTHORIZE if view.oauth_capable else State.STARTS), ""
 
 
 def _first_request(view: EntryView, spawn: Spawn) -> str:
-    return spawn.in_first_request(COLD_NPX_SECONDS if is_npx_entry(view.fields) else PROMPT_SECONDS)
+    return spawn.in_first_request(COLD_START_SECONDS if fetches_at_start(view.fields) else PROMPT_SECONDS)

@@ -8,7 +8,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-RUNNERS = frozenset({"npx", "pnpx", "bunx"})
+NPX = "npx"
+RUNNERS = frozenset({NPX, "pnpx", "bunx"})
 SUBCOMMANDS = {"npm": ("exec", "x"), "pnpm": ("dlx",), "yarn": ("dlx",), "bun": ("x",)}
 NPX_SCRIPT = "npx-cli.js"
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ash", "ksh", "fish"})
@@ -59,6 +60,18 @@ def package_runner(words: Sequence[str]) -> str | None:
     elif "--" in rest:  # secret managers and the like: `op run -- npx pkg`
         inner = package_runner(rest[list(rest).index("--") + 1 :])
     return None if inner is None else f"{word} {inner}"
+
+
+def runner_arguments(command: str, args: Sequence[str]) -> tuple[str, ...] | None:
+    """The arguments of a command that runs an npm package without a shell or wrapper; None for any other command."""
+    name = program(command)
+    if name in RUNNERS:
+        return tuple(args)
+    subcommand = first_positional(args)
+    if name not in SUBCOMMANDS or subcommand not in SUBCOMMANDS[name]:
+        return None
+    position = list(args).index(subcommand)
+    return (*args[:position], *args[position + 1 :])
 
 
 def program(word: str) -> str:

@@ -1,7 +1,8 @@
 """Rules of the gate: what they are called, why they exist, and how they are added.
 
 A rule is one function in a module of `harness.gate.rules`, decorated with `@entry_rule` (asked once for
-each entry) or `@catalog_rule` (asked once for the catalog). Nothing else has to be touched: the modules
+each entry), `@catalog_rule` (asked once for the catalog) or `@comparison_rule` (asked, with a base, once for each
+entry that a change alters). Nothing else has to be touched: the modules
 are discovered, `explain` and the reports read what the decorator says.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from harness.gate.model import Edit, Severity
+from harness.gate.model import Edit, ScenarioFile, Severity
 from harness.inputs.document import Pointer
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ class Rule(NamedTuple):
 
     `covers` names rules that would report a consequence of the same mistake: on an entry where this rule
     hits, theirs stay silent, so that one mistake is one finding.
+
+    `never_starts`: each hit of this rule that is an error means that the server cannot start (on the hit's
+    runtimes, or on all). The table of outcomes asks these rules, so none of them may ask for outcomes.
     """
 
     id: str
@@ -32,6 +36,7 @@ class Rule(NamedTuple):
     requirements: tuple[str, ...]
     incidents: tuple[str, ...]
     covers: tuple[str, ...] = ()
+    never_starts: bool = False
 
 
 class Hit(NamedTuple):
@@ -41,6 +46,10 @@ class Hit(NamedTuple):
     points at the value instead of its key. `others` are further entries that have a part in it: with a
     base the hit is shown when any of them was touched. `subject` tells hits of one rule at one place
     apart (it goes into the fingerprint, so it must not change with unrelated edits).
+
+    `events` and `proof`: see Finding.
+
+    The message says what happens to whom without the entry's name: every report puts it in front.
     """
 
     pointer: Pointer
@@ -53,15 +62,32 @@ class Hit(NamedTuple):
     at_value: bool = False
     others: tuple[str, ...] = ()
     subject: str = ""
+    events: tuple[int, ...] = ()
+    proof: ScenarioFile | None = None
+
+
+class Comparison(NamedTuple):
+    """An entry that both sides of a comparison hold and that the change alters.
+
+    `explained`: the runtimes on which an error that the change brings says already what is wrong.
+    """
+
+    base: Context
+    head: Context
+    before: EntryView
+    after: EntryView
+    explained: frozenset[str]
 
 
 EntryCheck = Callable[["Context", "EntryView"], Iterable[Hit]]
 CatalogCheck = Callable[["Context"], Iterable[Hit]]
+ComparisonCheck = Callable[[Comparison], Iterable[Hit]]
 AnyCheck = TypeVar("AnyCheck", EntryCheck, CatalogCheck)
 
 RULES: dict[str, Rule] = {}
 ENTRY_CHECKS: dict[str, EntryCheck] = {}
 CATALOG_CHECKS: dict[str, CatalogCheck] = {}
+COMPARISON_CHECKS: dict[str, ComparisonCheck] = {}
 
 
 def _register(rule: Rule) -> None:
@@ -80,11 +106,12 @@ def entry_rule(
     requirements: tuple[str, ...] = (),
     incidents: tuple[str, ...] = (),
     covers: tuple[str, ...] = (),
+    never_starts: bool = False,
 ) -> Callable[[EntryCheck], EntryCheck]:
     """Register a rule that looks at one entry at a time; with a base it is asked for touched entries only."""
 
     def register(check: EntryCheck) -> EntryCheck:
-        _register(Rule(identifier, severity, title, why, fix, requirements, incidents, covers))
+        _register(Rule(identifier, severity, title, why, fix, requirements, incidents, covers, never_starts))
         ENTRY_CHECKS[identifier] = check
         return check
 
@@ -107,6 +134,26 @@ def catalog_rule(
     def register(check: CatalogCheck) -> CatalogCheck:
         _register(Rule(identifier, severity, title, why, fix, requirements, incidents, covers))
         CATALOG_CHECKS[identifier] = check
+        return check
+
+    return register
+
+
+def comparison_rule(
+    identifier: str,
+    severity: Severity,
+    title: str,
+    *,
+    why: str,
+    fix: str,
+    requirements: tuple[str, ...] = (),
+    incidents: tuple[str, ...] = (),
+) -> Callable[[ComparisonCheck], ComparisonCheck]:
+    """Register a rule that looks at both sides of an altered entry."""
+
+    def register(check: ComparisonCheck) -> ComparisonCheck:
+        _register(Rule(identifier, severity, title, why, fix, requirements, incidents))
+        COMPARISON_CHECKS[identifier] = check
         return check
 
     return register

@@ -39,7 +39,7 @@ def test_a_refused_budget_falls_back_to_the_default(written, said, becomes):
     assert (found.rule, found.entry, found.severity) == ("MH501", "a", Severity.WARNING)
     assert where(found) == (3, 28)
     assert said in found.message
-    assert "falls back to 180 s on every runtime" in found.message
+    assert "the server gets 180 s on every runtime" in found.message
     if becomes is None:
         assert found.edits == ()
     else:
@@ -59,7 +59,7 @@ def test_an_accepted_budget_or_none_is_not_refused(entry):
 def test_a_shorter_budget_is_honoured_by_codex_only(seconds):
     found = only(entry_findings(budget(seconds), {"MH512", "MH513"}))
     assert (found.rule, found.severity) == ("MH512", Severity.WARNING)
-    assert f"startup_timeout_sec {seconds} of a is honoured by codex@0.146.0 only" in found.message
+    assert f"startup_timeout_sec {seconds} is honoured by codex@0.146.0 only" in found.message
     assert "claude@2.1.268 keeps 180 s; pi@0.84.1+2.32.1 keeps 180 s" in found.message
     assert found.runtimes == ("claude@2.1.268", "pi@0.84.1+2.32.1")
 
@@ -75,7 +75,7 @@ def test_a_longer_budget_has_effects_beyond_its_server(seconds):
     found = only(entry_findings(budget(seconds), {"MH512", "MH513"}))
     assert (found.rule, found.severity) == ("MH513", Severity.NOTE)
     assert "raises MCP_TIMEOUT for every server of the session on claude@2.1.268" in found.message
-    assert "every tool call of a take as long on pi@0.84.1+2.32.1" in found.message
+    assert "every tool call of this server take as long on pi@0.84.1+2.32.1" in found.message
     assert entry_findings(budget(seconds), {"MH513"}, runtimes=("codex",)) == []
 
 

@@ -22,7 +22,7 @@ def test_a_server_name_written_twice_is_one_finding_and_the_last_one_counts():
     found = only(findings(TWICE, {"MH101"}))
     assert (found.rule, found.entry, found.severity) == ("MH101", "a", Severity.ERROR)
     assert where(found) == (4, 3)
-    assert "'a' is written 2 times (line 2 and line 4)" in found.message
+    assert "this name is written 2 times (line 2 and line 4)" in found.message
     assert "the server of line 2 reaches no session" in found.message
     assert found.edits == ()
     assert catalog_context(TWICE).catalog.require("a").command == "y"
@@ -58,7 +58,7 @@ def test_a_byte_order_mark_is_refused_by_airs_reader():
     found = only(rule_findings(Context(document, runtimes=(), instance=PRODUCTION), {"MH102"}))
     assert found.severity is Severity.ERROR
     assert where(found) == (1, 1)
-    assert "no entry reaches any runtime" in found.message
+    assert "sessions go on with the last good catalog" in found.message
     assert findings("{}", {"MH102"}) == []
 
 
@@ -83,15 +83,15 @@ def test_the_published_schema_is_the_one_that_is_accepted():
 
 @pytest.mark.parametrize("text", ["{}", "{ }", '{\n  "a": {}\n}', '{"a":{}}'])
 def test_a_missing_schema_key_is_a_note_with_the_line_to_add(text):
-    found = only(findings(text, {"MH103"}))
-    assert found.severity is Severity.NOTE
-    assert findings(mended(text, found), {"MH103"}) == []
+    found = only(findings(text, {"MH103", "MH107", "MH108"}))
+    assert (found.rule, found.severity) == ("MH107", Severity.NOTE)
+    assert findings(mended(text, found), {"MH103", "MH107", "MH108"}) == []
 
 
 def test_a_schema_key_that_is_no_text_is_an_error():
     text = '{"$schema": 7}'
-    found = only(findings(text, {"MH103"}))
-    assert found.severity is Severity.ERROR
+    found = only(findings(text, {"MH103", "MH107", "MH108"}))
+    assert (found.rule, found.severity) == ("MH108", Severity.ERROR)
     assert findings(mended(text, found), {"MH103"}) == []
     assert findings(text, {"MH201"}) == []
 
@@ -133,7 +133,7 @@ def test_a_name_that_javascript_swallows_is_a_finding_and_no_listed_server():
     text = '{"__proto__": {"type": "stdio", "command": "c"}, "prototype": {"type": "stdio", "command": "c"}}'
     found = only(findings(text, {"MH106"}))
     assert (found.entry, found.severity) == ("__proto__", Severity.ERROR)
-    assert "AIR loses the entry __proto__" in found.message
+    assert "AIR loses the entry without a word" in found.message
     assert catalog_context(text).catalog.names == ("prototype",)
 
 

@@ -8,13 +8,22 @@ import pytest
 
 from fake_runtimes.profile import known_profiles
 from harness.gate.context import Context
+from harness.gate.engine import entry_findings as entry_findings_of_engine
 from harness.gate.model import Finding, Severity
 from harness.gate.rule import RULES
 from harness.gate.rules.names import hashed, log_folder
 from harness.gate.spawn import runtime_named
 from harness.inputs.document import Document
 from scenarios.shipped import shipped_catalog
-from scenarios.units.gate_fixture import PRODUCTION, RUNTIMES, entry_findings, findings, only, rule_findings
+from scenarios.units.gate_fixture import (
+    PRODUCTION,
+    RUNTIMES,
+    catalog_context,
+    entry_findings,
+    findings,
+    only,
+    rule_findings,
+)
 
 STDIO = {"type": "stdio", "command": "node", "args": ["x"]}
 CLAUDE, CODEX, PI = "claude@2.1.268", "codex@0.146.0", "pi@0.84.1+2.32.1"
@@ -41,7 +50,8 @@ def test_a_name_that_codex_refuses_is_an_error_on_codex_alone(name):
     finding = only(of_names("MH701", name))
     assert finding.runtimes == (CODEX,)
     assert (finding.severity, finding.entry) == (Severity.ERROR, name)
-    assert repr(name) in finding.message
+    assert "no server name on Codex: the entry is left out of its config" in finding.message
+    assert ("refuses the whole catalog" in finding.message) is (name not in ("a[b]", "$a"))
 
 
 @pytest.mark.requirement("catalog-name-codex-unsafe-lint")
@@ -85,11 +95,11 @@ def test_names_that_read_alike_are_told_for_the_runtimes_that_load_both(names, r
 
 def test_a_group_that_reads_alike_is_one_finding_with_words_for_its_size():
     pair = only(of_names("MH703", "a-b", "x", "a_b"))
-    assert "a-b and a_b read alike in tool names on codex@0.146.0 and pi" in pair.message
+    assert "the name reads like a-b in tool names on codex@0.146.0 and pi" in pair.message
     assert "a session with both loses or renames tools." in pair.message
     groups = of_names("MH703", "a--b", "a_-b", "a-_b", runtimes=["pi", "codex"])
     assert [finding.entry for finding in groups] == ["a-_b"]
-    assert "a--b, a_-b and a-_b read alike in tool names on every runtime: a session with two of them" in (
+    assert "the name reads like a--b and a_-b in tool names on every runtime: a session with two of them" in (
         groups[0].message
     )
 
@@ -106,7 +116,7 @@ def test_a_name_that_a_runtime_never_loads_meets_no_other_there():
 def test_claude_logs_of_names_that_differ_in_odd_characters_share_a_folder(one, other, meet):
     found = of_names("MH704", one, other)
     assert [finding.runtimes for finding in found] == [(CLAUDE,)] * meet
-    assert all(f"share the log folder {log_folder(one)}:" in finding.message for finding in found)
+    assert all(f"log folder {log_folder(one)} with {one}:" in finding.message for finding in found)
     assert of_names("MH704", one, other, runtimes=["codex", "pi"]) == []
 
 
@@ -122,9 +132,16 @@ def test_a_log_folder_has_a_dash_for_each_odd_utf16_unit(name, folder):
     [("a.b", ("_mcpns_61_2e_62", "_mcpns_a_2e_b")), ("😀", ("_mcpns_1f600", "_mcpns__1f600_")), ("a_b-c", ())],
 )
 def test_a_name_that_pi_encodes_is_a_warning_for_each_version_that_does(name, labels):
-    found = of_names("MH705", name, runtimes=["claude", "codex", "pi@0.84.1+2.32.1", "pi@0.86.1+2.36.0"])
+    found = of_names("MH705", name, runtimes=["claude", "pi@0.84.1+2.32.1", "pi@0.86.1+2.36.0"])
     assert [finding.message.split(" reads ")[1].split(" on ")[0] for finding in found] == list(labels)
     assert all(finding.fix == RULES["MH705"].fix for finding in found)
+
+
+def test_a_name_that_codex_refuses_is_one_finding_that_says_what_the_others_make_of_it():
+    context = catalog_context(json.dumps({"a.b": STDIO}))
+    finding = only(entry_findings_of_engine(context, context.entries["a.b"]))
+    assert finding.rule == "MH701"
+    assert finding.message.endswith("It reads _mcpns_61_2e_62 to the agent on pi@0.84.1+2.32.1.")
 
 
 def test_a_plain_name_that_is_too_long_for_pi_is_to_be_shortened():
@@ -173,14 +190,16 @@ def test_the_shipped_names_are_fine_on_every_version_of_every_runtime():
 def test_a_tool_name_without_room_is_told_for_the_version_that_cuts_it():
     long, tidy = "t" * 60, "get_deadbeef0123"
     finding = only(with_tools(("a",), {"a": (long, tidy)}, known_profiles()))
-    assert finding.message == f"codex@0.146.0 offers under a hashed name tool {long} of a."
+    assert finding.message == f"codex@0.146.0 offers under a hashed name tool {long}."
     assert (finding.entry, finding.severity) == ("a", Severity.WARNING)
+    assert finding.fix.startswith("Shorten")
 
 
 def test_tools_whose_names_meet_are_lost_on_claude_and_renamed_on_codex():
     lost, renamed = with_tools(("a",), {"a": ("x.y", "x y", "z")})
-    assert lost.message == "claude@2.1.268 loses tool x y of a."
-    assert renamed.message == "codex@0.146.0 offers under a hashed name tools x y and x.y of a."
+    assert lost.message == "claude@2.1.268 loses tool x y."
+    assert renamed.message == "codex@0.146.0 offers under a hashed name tools x y and x.y."
+    assert (lost.fix[:9], renamed.fix[:11]) == ("Rename it", "Rename them")
 
 
 def test_tools_of_a_server_that_codex_never_gets_are_not_renamed_there():
@@ -207,3 +226,9 @@ def test_a_tool_that_is_called_like_a_hash_is_not_taken_for_a_hashed_one(tool, n
 
 def test_a_swallowed_or_reserved_name_is_left_to_the_rules_that_know_it():
     assert entry_findings(STDIO, ["MH701", "MH707"], name="workspace") == []
+
+
+@pytest.mark.parametrize("name", [" a", "a\n", "x" * 101, "a b" * 40])
+def test_a_name_that_cannot_be_chosen_is_one_finding(name):
+    context = catalog_context(json.dumps({name: STDIO}))
+    assert [found.rule for found in entry_findings_of_engine(context, context.entries[name])] == ["MH707"]

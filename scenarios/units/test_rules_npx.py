@@ -6,10 +6,12 @@ import json
 
 import pytest
 
-from harness.gate.model import Severity
-from harness.gate.rules.npx import floats, runs_npm_package_otherwise
+from harness.gate.judge import judge
+from harness.gate.model import Severity, State
+from harness.gate.rules.npx import runs_npm_package_otherwise
+from harness.gate.spec_versions import floats
 from scenarios.shipped import shipped_catalog
-from scenarios.units.gate_fixture import entry_findings, findings, mended, only, where
+from scenarios.units.gate_fixture import catalog_context, entry_findings, findings, mended, only, where
 
 STDIO = {"type": "stdio"}
 NPX = {**STDIO, "command": "npx", "args": ["-y", "pkg@1.0.0"]}
@@ -133,23 +135,34 @@ def test_the_shipped_entries_run_npx_in_its_bare_form_and_name_their_packages():
     [
         ([], "/a/args"),
         (["-y"], "/a/args"),
-        (None, "/a/args"),
-        ("pkg", "/a/args"),
-        (["-c", "pkg --stdio"], "/a/args"),
         (["-y", " "], "/a/args"),
-        ([3], "/a/args"),
         (..., "/a/command"),
     ],
 )
-def test_an_npx_entry_without_a_readable_package_is_a_warning_at_its_arguments(args, pointer):
-    entry = {**STDIO, "command": "npx"} | ({} if args is ... else {"args": args})
-    finding = only(entry_findings(entry, ["MH402"]))
-    assert (finding.place.pointer, finding.severity) == (pointer, Severity.WARNING)
+@pytest.mark.parametrize("command", ["npx", "/usr/bin/npx", "bunx"])
+def test_a_runner_without_a_package_can_never_start(command, args, pointer):
+    entry = {**STDIO, "command": command} | ({} if args is ... else {"args": args})
+    finding = only(entry_findings(entry, ["MH402", "MH406"]))
+    assert (finding.rule, finding.place.pointer, finding.severity) == ("MH406", pointer, Severity.ERROR)
+    context = catalog_context(json.dumps({"a": entry}))
+    outcomes = judge(context.entries["a"], context, touched=True).outcomes
+    assert {(outcome.state, outcome.detail) for outcome in outcomes} == {(State.FAILS, finding.message)}
+
+
+@pytest.mark.parametrize("args", [["-c", "pkg --stdio"], ["--call=pkg"]])
+def test_an_npx_entry_that_runs_a_script_is_a_warning_at_its_arguments(args):
+    finding = only(entry_findings({**STDIO, "command": "npx", "args": args}, ["MH402", "MH406"]))
+    assert (finding.rule, finding.place.pointer, finding.severity) == ("MH402", "/a/args", Severity.WARNING)
+
+
+@pytest.mark.parametrize("args", ["pkg", [3], None])
+def test_arguments_of_the_wrong_kind_are_left_to_the_schema(args):
+    assert entry_findings({**STDIO, "command": "npx", "args": args}, ["MH402", "MH406"]) == []
 
 
 @pytest.mark.parametrize("args", [["p"], ["-y", "p"], ["-p", "p", "run"], ["--package=p"], ["--", "p"]])
 def test_a_package_in_any_form_that_npx_reads_is_readable(args):
-    assert entry_findings({**STDIO, "command": "npx", "args": args}, ["MH402"]) == []
+    assert entry_findings({**STDIO, "command": "npx", "args": args}, ["MH402", "MH406"]) == []
 
 
 @pytest.mark.requirement("npx-pin-operator-value-kept")
@@ -168,7 +181,8 @@ def test_a_cache_of_a_server_that_is_no_npx_entry_is_not_looked_at():
 def test_entries_with_the_same_packages_are_one_note_that_names_them_all():
     one, other = {**NPX, "args": ["-p", "x", "-p", "y", "run"]}, {**NPX, "args": ["-p", "y", "-p", "x", "other"]}
     finding = only(findings(json.dumps({"b": one, "odd": NPX, "a": other}), ["MH403"]))
-    assert finding.message.startswith("b and a run x + y (_npx/")
+    assert finding.message.startswith("runs x + y (_npx/")
+    assert ") like a: each gets" in finding.message
     assert (finding.place.pointer, finding.severity, finding.entry) == ("/b/args", Severity.NOTE, "b")
 
 
@@ -190,7 +204,7 @@ def test_another_version_another_spelling_and_no_package_do_not_collide(other):
 def test_names_with_one_isolated_directory_are_a_warning_at_the_first_of_them():
     tree = {"a": NPX, "e$": NPX, "e_": NPX, "e.": {**NPX, "args": ["other"]}}
     finding = only(findings(json.dumps(tree, indent=1), ["MH404"]))
-    assert finding.message.startswith("e$ and e_ share the isolated npm cache e_, because")
+    assert finding.message.startswith("has the isolated npm cache e_, like e_, because")
     assert (finding.place.pointer, finding.entry, finding.severity) == ("/e$", "e$", Severity.WARNING)
 
 
@@ -235,7 +249,7 @@ def test_all_floating_entries_are_one_note_at_the_first_of_them():
     tree = {"pinned": NPX, "b": {**NPX, "args": ["-p", "x@1.0.0", "-p", "y", "run"]}}
     text = json.dumps(tree, indent=2)
     finding = only(findings(text, ["MH431"]))
-    assert finding.message.startswith("1 npx entry floats on a tag or range (b):")
+    assert finding.message.startswith("1 npx entry floats on a tag or range:")
     assert (finding.place.pointer, finding.severity) == ("/b/args", Severity.NOTE)
     finding = only(findings(json.dumps(tree | {name: {**NPX, "args": [name]} for name in "cdefgh"}), ["MH431"]))
     assert "7 npx entries float on a tag or range (b, c, d, e, f and 2 more)" in finding.message
@@ -243,3 +257,79 @@ def test_all_floating_entries_are_one_note_at_the_first_of_them():
 
 def test_pinned_packages_are_no_note():
     assert findings(json.dumps({"a": NPX}), ["MH431"]) == []
+
+
+LAUNCHED = [
+    ("uvx", ["pkg"], True),
+    ("uvx", ["pkg@latest"], True),
+    ("uvx", ["pkg[extra]>=1", "--x"], True),
+    ("uvx", ["--from", "pkg", "tool"], True),
+    ("uvx", ["--from=git+https://github.com/a/b", "tool"], True),
+    ("uvx", ["--from", "git+https://github.com/a/b@main", "tool"], True),
+    ("uv", ["tool", "run", "pkg"], True),
+    ("pipx", ["run", "pkg"], True),
+    ("pipx", ["run", "--spec", "pkg>1", "tool"], True),
+    ("docker", ["run", "-i", "--rm", "image"], True),
+    ("docker", ["run", "-i", "--rm", "ghcr.io/a/image:latest", "arg:1"], True),
+    ("podman", ["run", "-i", "-e", "A:1", "localhost:5000/image"], True),
+    ("bunx", ["pkg"], True),
+    ("pnpm", ["dlx", "pkg@latest"], True),
+    ("npm", ["exec", "-y", "--", "pkg"], True),
+    ("uvx", ["pkg==1.2.3"], False),
+    ("uvx", ["pkg[extra]==1.2"], False),
+    ("uvx", ["pkg@1.2.3"], False),
+    ("uvx", ["--python", "3.12", "--from", "pkg==1.2.3", "tool"], False),
+    ("uvx", ["--from", "git+https://github.com/a/b.git@v1.2.3", "tool"], False),
+    ("uvx", ["--from", "pkg @ git+https://github.com/a/b@0123abc", "tool"], False),
+    ("uvx", ["--from", "./server", "tool"], False),
+    ("uvx", ["pkg==${VERSION}"], False),
+    ("uv", ["run", "server.py"], False),
+    ("uv", ["--directory", "/srv", "run", "server"], False),
+    ("pipx", ["run", "--spec=pkg==1.0", "tool"], False),
+    ("docker", ["run", "-i", "--rm", "image:1.2"], False),
+    ("docker", ["run", "-i", "image@sha256:0123"], False),
+    ("docker", ["run", "-i", "image:${TAG}"], False),
+    ("docker", ["exec", "-i", "container", "server"], False),
+    ("bunx", ["pkg@1.0.0"], False),
+    ("node", ["server.js"], False),
+]
+
+
+@pytest.mark.parametrize(("command", "args", "hit"), LAUNCHED)
+def test_a_floating_version_is_told_for_every_launcher(command, args, hit):
+    found = entry_findings({**STDIO, "command": command, "args": args}, ["MH431"])
+    assert [finding.message for finding in found] == (
+        ["1 entry floats on a tag or range: two spawns may run different code."] if hit else []
+    )
+
+
+def test_floating_entries_of_all_launchers_are_one_note():
+    tree = {"a": {**NPX, "args": ["x"]}, "b": {**STDIO, "command": "uvx", "args": ["x"]}}
+    assert only(findings(json.dumps(tree), ["MH431"])).message.startswith(
+        "2 entries float on a tag or range (a and b):"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "cold"),
+    [
+        ("npx", ["-y", "pkg"], True),
+        ("sh", ["-c", "npx pkg"], True),
+        ("bunx", ["pkg"], True),
+        ("pnpm", ["dlx", "pkg"], True),
+        ("npm", ["exec", "pkg"], True),
+        ("uvx", ["pkg"], True),
+        ("uv", ["run", "server.py"], True),
+        ("uv", ["tool", "run", "pkg"], True),
+        ("pipx", ["run", "pkg"], True),
+        ("docker", ["run", "-i", "image"], True),
+        ("podman", ["run", "-i", "image"], True),
+        ("docker", ["exec", "-i", "name", "server"], False),
+        ("node", ["server.js"], False),
+        ("uv", ["pip", "list"], False),
+    ],
+)
+def test_whatever_is_fetched_first_misses_the_first_request(command, args, cold):
+    context = catalog_context(json.dumps({"a": {**STDIO, "command": command, "args": args}}), runtimes=["claude"])
+    (outcome,) = judge(context.entries["a"], context, touched=True).outcomes
+    assert (outcome.state, outcome.first_request) == (State.STARTS, "late" if cold else "yes")

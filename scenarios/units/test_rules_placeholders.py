@@ -32,7 +32,7 @@ def test_a_form_that_only_air_sees_fails_the_whole_session(entry, pointer, shown
     found = only(entry_findings(entry, {"MH301"}))
     assert (found.place.pointer, found.severity) == (pointer, Severity.ERROR)
     assert found.message.startswith(shown)
-    assert "shows a as ready" in found.message
+    assert "shows the server as ready" in found.message
     assert "the WHOLE session fails" in found.message
 
 
@@ -196,3 +196,24 @@ def test_a_value_that_comes_out_blank_is_dropped(value, severities):
     assert [each.severity for each in found] == severities
     assert all("env.K is dropped at prepare" in each.message for each in found)
     assert entry_findings({**STDIO, "args": [value]}, {"MH306"}) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({**STDIO, "args": ["${workspaceFolder}/x"]}, "Nothing here expands VS Code's and Cursor's variables"),
+        ({**STDIO, "args": ["${workspaceFolderBasename}"]}, "Nothing here expands VS Code's and Cursor's variables"),
+        ({**STDIO, "env": {"K": "${userHome}"}}, "Nothing here expands VS Code's and Cursor's variables"),
+        ({"type": "stdio", "command": "${workspaceFolder}/x"}, "Nothing here expands VS Code's and Cursor's variables"),
+        ({**STDIO, "env": {"K": "${input:api-key}"}}, "Write ${API_KEY} and seed that secret: only an editor knows"),
+        ({**STDIO, "env": {"K": "${env:acme_token}"}}, "Write ${ACME_TOKEN} and seed that secret"),
+        ({**STDIO, "env": {"K": "${acmeToken}"}}, "Write ${ACMETOKEN}, in upper case"),
+        ({**STDIO, "env": {"K": "${acme_token:-x}"}}, "Write ${ACME_TOKEN}, in upper case"),
+        ({**STDIO, "env": {"K": "${V:?m}"}}, "Write ${V}:"),
+        ({**STDIO, "env": {"K": "${V-d}"}}, "Write ${V:-default}:"),
+        ({"type": "stdio", "command": "${BIN}"}, "Write the value out: nothing is resolved in command."),
+        ({**STDIO, "env": {"K": "${1X}"}}, "Write ${NAME} in upper case"),
+    ],
+)
+def test_the_fix_fits_the_form_that_was_written(entry, said):
+    assert only(entry_findings(entry, {"MH301"})).fix.startswith(said)

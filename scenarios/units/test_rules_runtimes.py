@@ -8,8 +8,10 @@ import pytest
 
 from fake_runtimes.loaded import Problem
 from fake_runtimes.profile import known_profiles
-from harness.gate.model import Severity
-from harness.gate.rules.runtimes import needs_shell, words_of_command
+from harness.gate.engine import entry_findings as findings_of_engine
+from harness.gate.judge import judge
+from harness.gate.model import Severity, State
+from harness.gate.rules.runtimes import complaints, needs_shell, reasons_not_written, words_of_command
 from scenarios.shipped import shipped_catalog
 from scenarios.units.gate_fixture import catalog_context, entry_findings, findings, mended, only, rule_findings
 
@@ -20,8 +22,13 @@ CLAUDE, CODEX, PI = "claude@2.1.268", "codex@0.146.0", "pi@0.84.1+2.32.1"
 INVALID = 'Skipped — invalid MCP server config for "a": '
 
 
-def said(entry: object, rules: list[str] | None = None) -> list[tuple[str, tuple[str, ...]]]:
-    return [(f.rule, f.runtimes) for f in entry_findings(entry, rules or ["MH801", "MH802", "MH803", "MH804", "MH805"])]
+def said(entry: object) -> list[tuple[str, tuple[str, ...]]]:
+    """What runtimes and preparation say of an entry, whether or not the schema's finding tells it already."""
+    view = catalog_context(json.dumps({"a": entry})).entries["a"]
+    codes = [("MH801", "run_killed"), ("MH802", "skipped"), ("MH802", "file_lost"), ("MH803", "server_fails")]
+    heard = [(rule, sayers) for rule, code in codes for sayers in complaints(view, code).values()]
+    left_out = [tuple(spawn.runtime.label for spawn in spawns) for spawns in reasons_not_written(view).values()]
+    return [*heard, *(("MH805", runtimes) for runtimes in left_out)]
 
 
 def test_no_runtime_complains_about_the_shipped_entries():
@@ -63,17 +70,17 @@ def test_what_each_runtime_refuses_is_told_for_that_runtime(entry, expected):
 
 @pytest.mark.requirement("catalog-stdio-fields")
 def test_an_entry_that_no_runtime_gets_is_an_error_in_preparations_own_words():
-    finding = only(entry_findings({"type": "stdio"}, ["MH805"]))
+    finding = only(entry_findings({"type": "stdio", "command": " "}, ["MH805"]))
     assert finding.message == (
-        "a is left out on every runtime: Skipping MCP server 'a': its catalog entry has no usable command"
+        "the entry is left out on every runtime: Skipping MCP server 'a': its catalog entry has no usable command"
     )
     assert (finding.severity, finding.place.pointer) == (Severity.ERROR, "/a")
 
 
 def test_the_runtimes_words_stand_on_one_line_and_silence_is_said():
-    spoken = only(entry_findings({**STDIO, "args": "x"}, ["MH802"]))
-    assert spoken.message == (
-        f"the entry is skipped on {CLAUDE} and its tools are silently missing: {INVALID}args: Invalid input"
+    spoken = only(entry_findings({**REMOTE, "oauth": {"authServerMetadataUrl": "http://x"}}, ["MH802"]))
+    assert spoken.message.startswith(
+        f"the entry is skipped on {CLAUDE} and its tools are silently missing: {INVALID}oauth.authServerMetadataUrl: "
     )
     silent = only(entry_findings({"type": "ws", "url": "wss://x"}, ["MH802"]))
     assert silent.message == f"the entry is skipped on {CLAUDE} and its tools are silently missing, without a word."
@@ -160,8 +167,10 @@ def test_only_an_npx_entry_loses_a_pinned_cache_to_the_shell_and_only_on_codex()
     env = {"env": {"T": "x${T}"}}
     node = only(entry_findings({**STDIO, **env}, ["MH809"]))
     npx = only(entry_findings({**STDIO, **env, "command": "npx"}, ["MH809"]))
-    assert node.message.endswith("a runs through a shell.")
-    assert npx.message.endswith("a runs through a shell and loses its pinned cache.")
+    assert node.severity is Severity.NOTE
+    assert "only if your orchestrator writes Codex's config with AIR's own adapter" in node.message
+    assert node.message.endswith("the server runs through a shell there.")
+    assert npx.message.endswith("the server runs through a shell there and loses its pinned cache.")
     assert entry_findings({**STDIO, **env}, ["MH809"], runtimes=["claude", "pi"]) == []
     assert entry_findings({**REMOTE, **env}, ["MH809"]) == []
 
@@ -210,3 +219,33 @@ def test_arguments_of_another_kind_are_left_to_a_human_and_a_remote_entry_runs_n
     finding = only(entry_findings({"type": "stdio", "command": "npx -y pkg", "args": "x"}, ["MH810"]))
     assert finding.edits == ()
     assert entry_findings({**REMOTE, "command": "npx -y pkg"}, ["MH810"]) == []
+
+
+@pytest.mark.parametrize(("command", "rules"), [("npx ", ["MH811"]), (" npx", ["MH811"]), ("npx -y pkg ", ["MH810"])])
+def test_blanks_around_a_command_are_one_error_and_the_server_fails(command, rules):
+    entry = {"type": "stdio", "command": command, "args": ["pkg@1.0.0"]}
+    context = catalog_context(json.dumps({"a": entry}))
+    found = only(findings_of_engine(context, context.entries["a"]))
+    assert ([found.rule], found.severity) == (rules, Severity.ERROR)
+    assert json.loads(mended(json.dumps({"a": entry}), found))["a"]["command"] == "npx"
+    outcomes = judge(context.entries["a"], context, touched=True).outcomes
+    assert {(outcome.state, outcome.first_request) for outcome in outcomes} == {(State.FAILS, "never")}
+
+
+def test_a_server_that_is_declared_or_never_written_keeps_that_state():
+    context = catalog_context(json.dumps({"a": {"type": "stdio", "command": "npx x", "unavailable": "Broken."}}))
+    outcomes = judge(context.entries["a"], context, touched=True).outcomes
+    assert {outcome.state for outcome in outcomes} == {State.UNAVAILABLE}
+
+
+@pytest.mark.parametrize(
+    ("value", "fix"),
+    [("${U}", 'store the value of U as the secret K and write "K": "${K}"'), ("x${U}", "store the whole value")],
+)
+def test_the_codex_adapters_note_says_exactly_what_to_write(value, fix):
+    assert fix in only(entry_findings({**STDIO, "env": {"K": value}}, ["MH809"])).fix
+
+
+@pytest.mark.parametrize("value", ["${workspaceFolder}", "${HOME}", "${lower}"])
+def test_a_placeholder_that_is_wrong_itself_is_left_to_its_own_rule(value):
+    assert entry_findings({**STDIO, "env": {"K": value}}, ["MH809"]) == []

@@ -1,4 +1,4 @@
-"""The gate's rules on an entry's shape: MH201 to MH207."""
+"""The gate's rules on an entry's shape: MH201 to MH207, and what they say in place of the runtimes' words."""
 
 from __future__ import annotations
 
@@ -6,35 +6,41 @@ import json
 
 import pytest
 
+from harness.gate.engine import entry_findings as findings_of_engine
 from harness.gate.model import Severity
 from scenarios.units.gate_fixture import catalog_context, entry_findings, findings, mended, only, where
 
 SHAPE_RULES = {"MH103", "MH104", "MH201", "MH203", "MH204", "MH205", "MH206"}
 HTTPS = {"type": "streamable-http", "url": "https://x.test/mcp"}
-STDIO = {"type": "stdio", "command": "npx"}
+STDIO = {"type": "stdio", "command": "server"}
 
 ONE_FAULT = [
-    ("MH201", "/a", "must be object", 7),
-    ("MH201", "/a/title", "must NOT have fewer than 1 characters", {**STDIO, "title": ""}),
-    ("MH201", "/a/description", "must NOT have more than 500 characters", {**STDIO, "description": "d" * 501}),
-    ("MH201", "/a/args", "must be array", {**STDIO, "args": "-y"}),
-    ("MH201", "/a/args/1", "must be string", {**STDIO, "args": ["a", 1]}),
-    ("MH201", "/a/env/K", "must be string", {**STDIO, "env": {"K": None}}),
-    ("MH201", "/a", "must have required property 'command'", {"type": "stdio"}),
-    ("MH201", "/a", "must have required property 'url'", {"type": "sse"}),
-    ("MH201", "/a/url", "boolean schema is false", {**STDIO, "url": "https://x.test"}),
-    ("MH201", "/a/url", 'must match format "uri"', {**HTTPS, "url": "x.test/mcp"}),
-    ("MH201", "/a/url", 'must match format "uri"', {**HTTPS, "url": "https://${HOST} /mcp"}),
-    ("MH201", "/a/oauth/redirectUri", 'must match format "uri"', {**HTTPS, "oauth": {"redirectUri": "x"}}),
-    ("MH201", "/a/type", "must be string", {**STDIO, "type": ["stdio"]}),
-    ("MH201", "/a/default_in_roots/0", "must be string", {**STDIO, "default_in_roots": [1]}),
+    ("MH201", "/a", "the entry is 7 and has to be an object", 7),
+    ("MH201", "/a/title", "title is empty", {**STDIO, "title": ""}),
+    ("MH201", "/a/description", "description has 501 characters and may have 500", {**STDIO, "description": "d" * 501}),
+    ("MH201", "/a/args", "args is a text and has to be a list", {**STDIO, "args": "-y"}),
+    ("MH201", "/a/args/1", "args[1] is 1 and has to be a text", {**STDIO, "args": ["a", 1]}),
+    ("MH201", "/a/env/K", "env.K is null and has to be a text", {**STDIO, "env": {"K": None}}),
+    ("MH201", "/a", "the entry has no command", {"type": "stdio"}),
+    ("MH201", "/a", "the entry has no url", {"type": "sse"}),
+    (
+        "MH201",
+        "/a/url",
+        "an entry of type stdio holds url: a program has no address",
+        {**STDIO, "url": "https://x.test"},
+    ),
+    ("MH201", "/a/url", "an address without a scheme", {**HTTPS, "url": "x.test/mcp"}),
+    ("MH201", "/a/url", "no valid address", {**HTTPS, "url": "https://${HOST} /mcp"}),
+    ("MH201", "/a/oauth/redirectUri", "an address without a scheme", {**HTTPS, "oauth": {"redirectUri": "x"}}),
+    ("MH201", "/a/type", "type is a list and has to be a text", {**STDIO, "type": ["stdio"]}),
+    ("MH201", "/a/default_in_roots/0", "default_in_roots[0] is 1", {**STDIO, "default_in_roots": [1]}),
     ("MH203", "/a/type", "http", {**HTTPS, "type": "http"}),
     ("MH204", "/a/type", "HTTP", {**HTTPS, "type": "HTTP"}),
     ("MH205", "/a", "must have required property 'type'", {"command": "npx"}),
     ("MH205", "/a/type", "no type", {"command": "npx", "type": None}),
-    ("MH206", "/a/url", 'must match format "uri"', {**HTTPS, "url": "https://${HOST}/mcp"}),
-    ("MH206", "/a/url", 'must match format "uri"', {**HTTPS, "url": "${BASE}"}),
-    ("MH206", "/a/url", 'must match format "uri"', {**HTTPS, "url": "${BASE}/mcp"}),
+    ("MH206", "/a/url", "fails `air validate`", {**HTTPS, "url": "https://${HOST}/mcp"}),
+    ("MH206", "/a/url", "fails `air validate`", {**HTTPS, "url": "${BASE}"}),
+    ("MH206", "/a/url", "fails `air validate`", {**HTTPS, "url": "${BASE}/mcp"}),
 ]
 
 
@@ -53,9 +59,10 @@ def test_a_valid_entry_has_no_fault(entry):
 
 def test_a_name_outside_the_pattern_is_told_at_the_name():
     text = '{\n  "a b": {"type": "stdio", "command": "c"}\n}'
-    found = only(findings(text, {"MH201"}))
+    found = only(findings(text, {"MH201"}, runtimes=["claude", "pi"]))
     assert where(found) == (2, 3)
-    assert "property name must be valid" in found.message
+    assert "the name holds a character other than letters" in found.message
+    assert findings(text, {"MH201"}) == []  # MH701 says it where Codex is judged
 
 
 def test_a_fault_says_what_becomes_of_the_entry_on_each_runtime():
@@ -79,7 +86,7 @@ def test_type_http_is_mended_to_the_published_spelling():
     found = only(findings(text, {"MH203"}))
     assert where(found) == (2, 18)
     assert found.severity is Severity.ERROR
-    assert "prepare would let a through unchecked" in found.message
+    assert "prepare would let it through unchecked" in found.message
     assert findings(mended(text, found), SHAPE_RULES - {"MH103"}) == []
 
 
@@ -220,3 +227,84 @@ def test_without_runtimes_a_wrong_type_is_still_told():
     found = only(entry_findings({**HTTPS, "type": "ws"}, {"MH204"}, runtimes=()))
     assert "left out by Zimmer" in found.message
     assert catalog_context("{}", runtimes=()).runtimes == ()
+
+
+def every_finding(entry, **given):
+    context = catalog_context(json.dumps({"a": entry}), **given)
+    return findings_of_engine(context, context.entries["a"])
+
+
+ONE_MISTAKE = [
+    ({"type": "streamable-http", "command": "server", "args": ["x"], "env": {"A": "b"}}, "MH201", "stdio"),
+    ({"type": "sse", "command": "server"}, "MH201", "stdio"),
+    ({"type": "stdio", "url": "https://x.test/mcp"}, "MH201", "streamable-http"),
+    ({"type": "stdio", "url": "https://x.test/sse", "headers": {"A": "b"}}, "MH201", "sse"),
+]
+
+
+@pytest.mark.parametrize(("entry", "rule", "meant"), ONE_MISTAKE)
+def test_the_fields_of_another_type_are_one_finding_that_sets_the_type(entry, rule, meant):
+    found = only(every_finding(entry))
+    assert (found.rule, found.place.pointer, found.fix) == (rule, "/a/type", f'Write "type": "{meant}".')
+    result = json.loads(mended(json.dumps({"a": entry}), found))["a"]
+    assert result["type"] == meant
+    assert [each.rule for each in every_finding(result) if each.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "pointer", "left"),
+    [
+        ({**HTTPS, "command": "server", "args": ["x"]}, "/a/command", HTTPS),
+        ({"args": ["x"], **HTTPS}, "/a/args", HTTPS),
+        ({**STDIO, "url": "https://x.test", "oauth": {}}, "/a/url", STDIO),
+        ({"oauth": {}, **STDIO, "headers": {"A": "b"}}, "/a/oauth", STDIO),
+    ],
+)
+def test_fields_beside_those_of_the_type_are_one_finding_that_removes_them(entry, pointer, left):
+    found = only(every_finding(entry))
+    assert (found.rule, found.place.pointer) == ("MH201", pointer)
+    assert found.fix.startswith("Remove ")
+    assert json.loads(mended(json.dumps({"a": entry}), found))["a"] == left
+
+
+def test_an_entry_with_neither_is_to_get_what_its_type_needs():
+    found = only(every_finding({"type": "stdio", "headers": {}}))
+    assert (found.fix, found.edits) == ("Remove headers, and add command.", ())
+
+
+@pytest.mark.parametrize(
+    ("entry", "rules"),
+    [
+        ({**STDIO, "env": {"A": 3}}, ["MH201"]),
+        ({**STDIO, "args": "x"}, ["MH201"]),
+        ({**STDIO, "command": 3}, ["MH201"]),
+        ({**HTTPS, "oauth": {"clientId": 3}}, ["MH201"]),
+        ({**HTTPS, "title": "", "oauth": {"authServerMetadataUrl": "http://x"}}, ["MH201", "MH802"]),
+        ({**STDIO, "title": "", "command": " "}, ["MH201", "MH805"]),
+    ],
+)
+def test_a_fault_hides_what_runtimes_say_of_the_same_field_and_nothing_else(entry, rules):
+    assert sorted({found.rule for found in every_finding(entry)}) == rules
+
+
+@pytest.mark.parametrize(
+    ("entry", "fix"),
+    [
+        ({**STDIO, "env": {"K": None}}, "Leave it out, or write a text."),
+        ({**STDIO, "env": {"K": 1}}, "Put it in quotes."),
+        ({**STDIO, "env": {"K": ["x"]}}, "Write one text."),
+        ({**STDIO, "args": "x"}, 'Write a list: ["-y", "package@1.0.0"].'),
+        ({**STDIO, "env": []}, 'Write an object: {"name": "value"}.'),
+        ({**STDIO, "title": ""}, "Write something in title, or leave the field out."),
+        ({**STDIO, "description": "d" * 501}, "Shorten description to 500 characters."),
+        ({"type": "sse"}, 'Add "url": "https://...".'),
+        (7, 'Write an object with at least a "type".'),
+    ],
+)
+def test_each_fault_says_what_to_write(entry, fix):
+    assert only(entry_findings(entry, {"MH201"})).fix == fix
+
+
+def test_a_missing_type_names_the_one_that_fits():
+    assert only(entry_findings({"command": "npx"}, {"MH205"})).fix == 'Add "type": "stdio".'
+    assert "streamable-http" not in only(entry_findings({"command": "npx"}, {"MH205"})).fix

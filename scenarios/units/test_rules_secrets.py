@@ -1,4 +1,4 @@
-"""The gate's rules on secrets: MH310 to MH312 and MH320 to MH322. All credentials here are made up."""
+"""The gate's rules on secrets: MH310 to MH313, MH320 to MH322 and MH324. All credentials here are made up."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_outside_production_the_key_of_zimmers_own_servers_is_not_needed():
 def test_without_known_secrets_a_near_miss_of_another_entrys_name_is_a_warning():
     found = only(findings(json.dumps(TWO), {"MH310", "MH311"}))
     assert (found.rule, found.entry, found.severity) == ("MH311", "search", Severity.WARNING)
-    assert "ACME_TOKEN_ of search is nearly ACME_TOKEN of docs" in found.message
+    assert "ACME_TOKEN_ is nearly ACME_TOKEN of docs" in found.message
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,14 @@ LITERALS = [
     ({"args": ["https://x.test/sse?api_key=hunter2"]}, "/a/args/0", "URL"),
     ({"env": {"ACME_TOKEN": "hunter2"}}, "/a/env/ACME_TOKEN", "ACME_TOKEN"),
     ({"env": {"FIGMA_KEY": "hunter2"}}, "/a/env/FIGMA_KEY", "FIGMA_KEY"),
+    ({"env": {"DB_PASS": "hunter2"}}, "/a/env/DB_PASS", "DB_PASS"),
+    ({"env": {"PGPASSWORD": "hunter2"}}, "/a/env/PGPASSWORD", "PGPASSWORD"),
+    ({"env": {"PW": "hunter2"}}, "/a/env/PW", "PW"),
+    ({"env": {"MYSQL_PWD": "hunter2"}}, "/a/env/MYSQL_PWD", "MYSQL_PWD"),
+    ({"args": ["run", "--env=DB_PASS=hunter2", "image"]}, "/a/args/1", "--env"),
+    ({"args": ["run", "-e", "PASS=hunter2", "image"]}, "/a/args/2", "PASS"),
+    ({"args": ["run", "-eACME_TOKEN=hunter2", "image"]}, "/a/args/1", "ACME_TOKEN"),
+    ({"args": ["--db-pass", "hunter2"]}, "/a/args/1", "--db-pass"),
     ({"env": {"PASSWORD": "hunter2"}}, "/a/env/PASSWORD", "PASSWORD"),
     ({"env": {"MODE": "${MODE:-" + GITHUB + "}"}}, "/a/env/MODE", "MODE"),
     ({"env": {"DATABASE_URL": "mysql://root:hunter2@db/x"}}, "/a/env/DATABASE_URL", "DATABASE_URL"),
@@ -178,6 +186,7 @@ HARMLESS = [
     {"args": ["550e8400-e29b-41d4-a716-446655440000", "https://x.test/a/very/long/path/12345678901234567890"]},
     {"args": ["--token", "--verbose", "--password=$PASSWORD", "--api-key-env", "ACME_API_KEY", "--secret", "ACME_KEY"]},
     {"args": ["--ref", "0123456789abcdef0123456789abcdef01234567", "--sort-key=name", "--key", "title"]},
+    {"env": {"PWD": "work", "OLDPWD": "work", "COMPASS": "north", "BYPASS": "x", "PASSENGER": "jane"}},
     {"args": ["--use-token=true", "some-kebab-case-name-with-2024-01-31"]},
     {"env": {"STEALTH_MODE": "false", "TOKEN_URL": "https://x.test", "MAX_TOKENS": "99", "SORT_KEY": "title"}},
     {"env": {"ACME_TOKEN": "${ACME_TOKEN}", "A_TOKEN": "", "B_TOKEN": "{env:B}", "C_TOKEN": "!op read"}},
@@ -197,13 +206,14 @@ def test_a_secret_in_args_is_visible_in_the_process_list():
     found = only(entry_findings({"args": ["--token", "${ACME_TOKEN}"]}, {"MH321"}))
     assert (found.severity, found.place.pointer) == (Severity.NOTE, "/a/args/1")
     assert "ACME_TOKEN in args[1] stands in the process list" in found.message
-    assert entry_findings({"args": ["${ACME_REGION}"], "env": {"K": "${ACME_TOKEN}"}}, {"MH321"}) == []
+    assert len(entry_findings({"args": ["--x=${ACME_REGION}"]}, {"MH321"})) == 1
+    assert entry_findings({"args": ["${ACME_REGION:-eu}", "${HOME}"], "env": {"K": "${ACME_TOKEN}"}}, {"MH321"}) == []
 
 
 def test_a_credential_header_over_plain_http_is_a_warning():
     found = only(entry_findings(remote("http://x.test/mcp", Authorization="Bearer ${T}"), {"MH322"}))
     assert (found.severity, found.place.pointer) == (Severity.WARNING, "/a/url")
-    assert "Authorization of a crosses the network" in found.message
+    assert "Authorization crosses the network" in found.message
 
 
 @pytest.mark.parametrize(
@@ -220,3 +230,72 @@ def test_a_credential_header_over_plain_http_is_a_warning():
 )
 def test_encrypted_local_and_unknown_hosts_and_routine_headers_are_no_finding(entry):
     assert entry_findings(entry, {"MH322"}) == []
+
+
+@pytest.mark.parametrize(("name", "entry"), [("HOME", stdio(K="${HOME}")), ("PWD", {"args": ["--root", "${PWD}"]})])
+def test_a_variable_of_the_machine_is_looked_up_as_a_secret(name, entry):
+    found = only(entry_findings(entry, {"MH310", "MH313"}))
+    assert (found.rule, found.severity) == ("MH313", Severity.WARNING)
+    assert f"${{{name}}} is looked up as a secret" in found.message
+    known = only(entry_findings(entry, {"MH310", "MH313"}, names={"OTHER"}))
+    assert (known.rule, known.fix) == ("MH310", f"Write the value out, or give a default (${{{name}:-...}}).")
+    assert entry_findings(entry, {"MH310", "MH313"}, names={name}) == []
+
+
+def test_a_default_and_other_names_are_no_variables_of_the_machine():
+    assert entry_findings(stdio(K="${HOME:-/x}", L="${HOME_TOKEN}", M="$HOME"), {"MH313"}) == []
+
+
+UNFILLED = [
+    ({"env": {"ACME_TOKEN": "changeme"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "CHANGE_ME"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "your-secret-here"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "YOUR_API_KEY"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "<YOUR_API_KEY>"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "xxx"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "sk-..."}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "TODO"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "..."}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "****"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_TOKEN": "replace-me-please"}}, "/a/env/ACME_TOKEN"),
+    ({"env": {"ACME_URL": "<your workspace url>"}}, "/a/env/ACME_URL"),
+    ({"headers": {"Authorization": "Bearer <token>"}}, "/a/headers/Authorization"),
+    ({"headers": {"X-API-Key": "your_api_key_here"}}, "/a/headers/X-API-Key"),
+    ({"args": ["--api-key", "YOUR_KEY"]}, "/a/args/1"),
+    ({"args": ["--api-key=<key>"]}, "/a/args/0"),
+    ({"args": ["run", "-e", "ACME_TOKEN=changeme"]}, "/a/args/2"),
+    ({"url": "https://x.test/mcp?token=YOUR_TOKEN"}, "/a/url"),
+    ({"oauth": {"clientSecret": "<secret>"}}, "/a/oauth/clientSecret"),
+]
+
+
+@pytest.mark.parametrize(("entry", "pointer"), UNFILLED)
+def test_a_placeholder_that_nobody_filled_in_is_no_leaked_credential(entry, pointer):
+    found = only(entry_findings(entry, {"MH320", "MH324"}))
+    assert (found.rule, found.place.pointer, found.severity) == ("MH324", pointer, Severity.WARNING)
+    assert "at its provider" not in found.fix
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"env": {"ACME_TOKEN": "${ACME_TOKEN}", "MODE": "xxx", "NOTE": "TODO", "GREETING": "<b>"}},
+        {"args": ["<html>", "xxx", "--name", "your-name"]},
+        {"headers": {"X-Team": "changeme", "Authorization": "Bearer ${T}"}},
+        {"url": "https://x.test/mcp?team=xxx"},
+    ],
+)
+def test_values_of_other_names_may_be_anything(entry):
+    assert entry_findings(entry, {"MH320", "MH324"}) == []
+
+
+def test_the_fix_of_a_secret_in_a_url_leads_to_a_header():
+    found = only(entry_findings({"url": "https://x.test/mcp?token=hunter2"}, {"MH320"}))
+    assert found.fix.startswith("Send it as ${NAME} in a header")
+
+
+def test_a_blank_value_and_one_with_braces_have_fixes_of_their_own():
+    blank = only(entry_findings(stdio(K="${SECRET}"), {"MH312"}, values={"SECRET": " "}))
+    braced = only(entry_findings(stdio(K="${SECRET}"), {"MH312"}, values={"SECRET": "${X}"}))
+    assert blank.fix.startswith("Give the secret a value")
+    assert "in another way" in braced.fix

@@ -39,8 +39,7 @@ def refused_budget(context: Context, view: EntryView) -> Iterator[Hit]:
     meant = seconds_meant(value)
     yield Hit(
         (view.name, FIELD),
-        f"{FIELD} {shown(value)} is {why}: Zimmer refuses it and {view.name} falls back to {SECONDS} s on every"
-        " runtime.",
+        f"{FIELD} {shown(value)} is {why}: Zimmer refuses it and the server gets {SECONDS} s on every runtime.",
         edits=() if meant is None else set_value(context.document, (view.name, FIELD), meant),
         at_value=True,
     )
@@ -81,9 +80,7 @@ def shorter_budget(context: Context, view: EntryView) -> Iterator[Hit]:
     honouring = labels(context, "codex")
     honoured = f"is honoured by {joined(honouring)} only" if honouring else "is honoured by none of the runtimes judged"
     kept = "; ".join(f"{keeper} keeps {SECONDS} s" for keeper in keepers)
-    yield Hit(
-        (view.name, FIELD), f"{FIELD} {seconds} of {view.name} {honoured}; {kept}.", runtimes=keepers, at_value=True
-    )
+    yield Hit((view.name, FIELD), f"{FIELD} {seconds} {honoured}; {kept}.", runtimes=keepers, at_value=True)
 
 
 def accepted_seconds(view: EntryView) -> int | None:
@@ -109,7 +106,7 @@ def longer_budget(context: Context, view: EntryView) -> Iterator[Hit]:
         return
     claude, pi = labels(context, "claude"), labels(context, "pi")
     effects = [f"raises MCP_TIMEOUT for every server of the session on {joined(claude)}"] if claude else []
-    effects += [f"lets every tool call of {view.name} take as long on {joined(pi)}"] if pi else []
+    effects += [f"lets every tool call of this server take as long on {joined(pi)}"] if pi else []
     if effects:
         yield Hit(
             (view.name, FIELD), f"{FIELD} {seconds} {' and '.join(effects)}.", runtimes=(*claude, *pi), at_value=True
@@ -133,8 +130,8 @@ def first_request_goes_ahead(context: Context, view: EntryView) -> Iterator[Hit]
     if seconds is not None and hasty:
         yield Hit(
             (view.name, FIELD),
-            f"{joined(hasty)} asks the model first without the tools of {view.name} if it starts slowly, whatever"
-            f" {FIELD} says.",
+            f"{joined(hasty)} asks the model first without this server's tools if it starts slowly, whatever {FIELD}"
+            " says.",
             runtimes=hasty,
             at_value=True,
         )

@@ -51,7 +51,7 @@ def declares_nothing(_context: Context, view: EntryView) -> Iterator[Hit]:
     if is_no_reason(value):
         yield Hit(
             (view.name, FIELD),
-            f"unavailable is {shown(value)}, which declares nothing: every session is offered {view.name} as usable.",
+            f"unavailable is {shown(value)}, which declares nothing: every session is offered the server as usable.",
             at_value=True,
         )
 
@@ -81,7 +81,7 @@ def hidden_declaration(_context: Context, view: EntryView) -> Iterator[Hit]:
         if isinstance(text, str) and reads_as_unavailable(text):
             yield Hit(
                 (view.name, field),
-                f"the {field} of {view.name} reads as if it could not be used, but without an `unavailable` field every"
+                f"the {field} reads as if the server could not be used, but without an `unavailable` field every"
                 " session is offered it as usable.",
                 at_value=True,
             )
@@ -111,14 +111,13 @@ def reason_is_cut(_context: Context, view: EntryView) -> Iterator[Hit]:
     if length > LIMIT_CHARACTERS:
         yield Hit(
             (view.name, FIELD),
-            f"the reason of {view.name} is {length} characters long: agents and people read the first"
-            f" {LIMIT_CHARACTERS} only.",
+            f"the reason is {length} characters long: agents and people read the first {LIMIT_CHARACTERS} only.",
             at_value=True,
         )
     elif "\n" in reason.strip():
         yield Hit(
             (view.name, FIELD),
-            f"the reason of {view.name} has several lines: agents and people read them as one.",
+            "the reason has several lines: agents and people read them as one.",
             severity=Severity.NOTE,
             at_value=True,
         )

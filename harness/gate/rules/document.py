@@ -38,11 +38,11 @@ def key_written_twice(context: Context) -> Iterator[Hit]:
     document = context.document
     for pointer, occurrences in repeated_keys(document).items():
         places = places_shown(document, occurrences)
-        what = "server" if len(pointer) == 1 else "value"
+        what, key = ("server", "this name") if len(pointer) == 1 else ("value", repr(pointer[-1]))
         yield Hit(
             pointer,
-            f"{pointer[-1]!r} is written {len(places)} times ({joined(places)}): every reader keeps the last, so the"
-            f" {what} of {joined(places[:-1])} reaches no session on any runtime.",
+            f"{key} is written {len(places)} times ({joined(places)}): every reader keeps the last, so the {what}"
+            f" of {joined(places[:-1])} reaches no session on any runtime.",
             edits=drop_copy(document, occurrences),
         )
 
@@ -85,14 +85,15 @@ def byte_order_mark(context: Context) -> Iterator[Hit]:
     if context.document.has_byte_order_mark:
         yield Hit(
             (),
-            "the file begins with a byte-order mark: AIR's JSON reader refuses it, so no entry reaches any runtime.",
+            "the file begins with a byte-order mark: AIR's JSON reader refuses the whole file, so sessions go on with"
+            " the last good catalog. What is said of the entries holds once the mark is gone.",
         )
 
 
 @catalog_rule(
     "MH103",
     Severity.WARNING,
-    "`$schema` is missing or points elsewhere",
+    "`$schema` points elsewhere",
     why=(
         "AIR's published schema is the authority for an mcp.json. A key that names another one (the address of a"
         " local copy, say) makes editors and CI check the file by rules that AIR does not have; and AIR takes the"
@@ -102,22 +103,46 @@ def byte_order_mark(context: Context) -> Iterator[Hit]:
     requirements=("catalog-schema-url",),
 )
 def schema_key(context: Context) -> Iterator[Hit]:
+    value = context.tree.get(SCHEMA_KEY, SCHEMA_URL)
+    if isinstance(value, str) and not is_published(value):
+        yield Hit(
+            (SCHEMA_KEY,),
+            f"$schema is {shown(value)}: whoever edits this file is not checked by the rules that AIR publishes.",
+            edits=set_value(context.document, (SCHEMA_KEY,), SCHEMA_URL),
+            at_value=True,
+        )
+
+
+@catalog_rule(
+    "MH107",
+    Severity.NOTE,
+    "no `$schema`",
+    why="Without the key editors know no schema for the file, so they check and complete nothing while it is written.",
+    fix=f'"$schema": "{SCHEMA_URL}"',
+    requirements=("catalog-schema-url",),
+)
+def no_schema_key(context: Context) -> Iterator[Hit]:
     if SCHEMA_KEY not in context.tree:
         yield Hit(
             (),
             "the file names no $schema: editors check nothing while it is written.",
-            severity=Severity.NOTE,
             edits=insert_first(context.document, (), SCHEMA_KEY, SCHEMA_URL),
         )
-        return
-    value = context.tree[SCHEMA_KEY]
-    if not is_published(value):
-        found = shown(value)
+
+
+@catalog_rule(
+    "MH108",
+    Severity.ERROR,
+    "a `$schema` that is no text",
+    why="The key takes an address. `air validate` refuses the whole catalog for any other value.",
+    fix=f'"$schema": "{SCHEMA_URL}"',
+    requirements=("catalog-schema-url",),
+)
+def schema_key_is_no_text(context: Context) -> Iterator[Hit]:
+    if SCHEMA_KEY in context.tree and not isinstance(context.tree[SCHEMA_KEY], str):
         yield Hit(
             (SCHEMA_KEY,),
-            f"$schema is {found}: whoever edits this file is not checked by the rules that AIR publishes"
-            + (", and `air validate` refuses it." if not isinstance(value, str) else "."),
-            severity=Severity.WARNING if isinstance(value, str) else Severity.ERROR,
+            f"$schema is {shown(context.tree[SCHEMA_KEY])}, so `air validate` refuses the catalog.",
             edits=set_value(context.document, (SCHEMA_KEY,), SCHEMA_URL),
             at_value=True,
         )
@@ -147,7 +172,7 @@ def wrapped_servers(context: Context, view: EntryView) -> Iterator[Hit]:
         inside = f"what is inside ({joined(inner)}) reaches no runtime" if inner else "the file holds no server"
         yield Hit(
             view.pointer,
-            f"AIR reads {view.name!r} as one server without a type (must have required property 'type'): {inside}.",
+            f"AIR reads the wrapper as one server without a type (must have required property 'type'): {inside}.",
             edits=unwrap(context.document, context.tree, view.name),
         )
 
@@ -201,17 +226,18 @@ def no_entries(context: Context) -> Iterator[Hit]:
     ),
     fix="Give the server another name.",
     requirements=("catalog-name-js-proto-lint",),
+    covers=("MH702",),
 )
 def swallowed_name(_context: Context, view: EntryView) -> Iterator[Hit]:
     if is_swallowed(view.name):
         yield Hit(
             view.pointer,
-            f"AIR loses the entry {view.name} without a word: no session on any runtime can choose it.",
+            "AIR loses the entry without a word: no session on any runtime can choose it.",
         )
     elif is_array_index(view.name):
         yield Hit(
             view.pointer,
-            f"AIR lists the server {view.name} before all others, because its name is a whole number.",
+            "AIR lists the server before all others, because its name is a whole number.",
             severity=Severity.NOTE,
         )
 

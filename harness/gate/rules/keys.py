@@ -20,15 +20,17 @@ WAYS: dict[Way, str] = {
 
 @entry_rule(
     "MH910",
-    Severity.WARNING,
+    Severity.NOTE,
     "a credential key that is easily computed wrong",
     why=(
-        "The key of a stored credential is a hash over the entry's type, url and headers, byte for byte as Claude"
-        " writes them. An orchestrator that changes one byte files the credential under a key nobody looks up: no"
+        "This concerns only an orchestrator that computes these keys itself and takes one of the ways named; where"
+        " it hashes the exact compact JSON, nothing has to be done. The key of a stored credential is a hash"
+        " over the entry's type, url and headers, byte for byte as Claude writes them. An orchestrator that"
+        " changes one byte files the credential under a key nobody looks up: no"
         " error is raised, the server connects without a token, and the agent is told to authorize what a human has"
         " authorized before."
     ),
-    fix="Simplify the url or the routine headers, or make sure that the orchestrator hashes the exact compact JSON.",
+    fix="Nothing if your orchestrator hashes the exact compact JSON; else mend it there, or simplify url and headers.",
     requirements=("credential-key-runtime-mode",),
 )
 def fragile_key(_context: Context, view: EntryView) -> Iterator[Hit]:
@@ -36,8 +38,8 @@ def fragile_key(_context: Context, view: EntryView) -> Iterator[Hit]:
     if ways:
         yield Hit(
             view.pointer,
-            f"the stored credential of {view.name} is silently missed, and its users must authorize again, where"
-            f" an orchestrator computes the key with {joined(WAYS[way] for way in ways)}.",
+            f"only if your orchestrator computes credential keys with {joined(WAYS[way] for way in ways)}: the stored"
+            " credential is silently missed there, and users must authorize again.",
             subject=" ".join(ways),
         )
 

@@ -16,11 +16,13 @@ from harness.gate.model import Severity
 from harness.gate.rule import Hit, catalog_rule, entry_rule
 from harness.gate.spawn import Runtime
 from harness.gate.wording import joined, labels, named
+from harness.inputs.document import pointer_text
 from harness.reference.selection.patch import MAXIMUM_NAME_CHARACTERS, clean
 
 _CODEX_WRITABLE = re.compile(r"[a-zA-Z0-9_-]+")
 _LOG_FOLDER = re.compile(r"[^A-Za-z0-9]")
 _HASHED = re.compile(r"_[0-9a-f]{12}$")
+_NO_LETTER = re.compile(r"[^a-zA-Z0-9_]")
 _DELIMITER = "__"
 _ENCODED = "_mcpns_"
 
@@ -62,11 +64,22 @@ def loads(runtime: Runtime, name: str) -> bool:
 def codex_refuses_name(context: Context, view: EntryView) -> Iterator[Hit]:
     codex = labels(context, "codex")
     if codex and not codex_takes_name(view.name):
+        invalid = any(
+            fault.rule == "name" and fault.at == pointer_text(view.pointer) for fault in context.schema_faults
+        )
+        refused = ", and `air validate` refuses the whole catalog" if invalid else ""
+        encoded = [f"{label} to the agent on {runtime}" for runtime, label in encoded_labels(context, view.name)]
         yield Hit(
             view.pointer,
-            f"{view.name!r} is no server name on Codex: the entry is left out of its config.",
+            f"this is no server name on Codex: the entry is left out of its config{refused}."
+            + (f" It reads {joined(encoded)}." if encoded else ""),
             runtimes=codex,
         )
+
+
+def name_is_told(context: Context, name: str) -> bool:
+    """Whether MH701 or MH707 says that a name is wrong, so that nothing else has to."""
+    return (bool(labels(context, "codex")) and not codex_takes_name(name)) or clean([name]) != (name,)
 
 
 @entry_rule(
@@ -85,7 +98,7 @@ def name_holds_delimiter(_context: Context, view: EntryView) -> Iterator[Hit]:
     if holds_delimiter(view.name):
         yield Hit(
             view.pointer,
-            f"{view.name!r} contains `__`, which also separates server and tool: the two cannot be told apart.",
+            "the name contains `__`, which also separates server and tool: the two cannot be told apart.",
         )
 
 
@@ -115,7 +128,7 @@ def names_read_alike(context: Context) -> Iterator[Hit]:
     for group, runtimes in alike.items():
         yield Hit(
             (group[-1],),
-            f"{joined(group)} read alike in tool names on {named(context, runtimes)}: a session with "
+            f"the name reads like {joined(group[:-1])} in tool names on {named(context, runtimes)}: a session with "
             f"{together(group)} loses or renames tools.",
             runtimes=tuple(runtimes),
             others=group[:-1],
@@ -147,7 +160,8 @@ def shared_log_folder(context: Context) -> Iterator[Hit]:
         if len(names) > 1:
             yield Hit(
                 (names[-1],),
-                f"{joined(names)} share the log folder {folder}: their connection states get mixed up.",
+                f"the server shares Claude's log folder {folder} with {joined(names[:-1])}: their connection states get"
+                " mixed up.",
                 runtimes=claude,
                 others=tuple(names[:-1]),
             )
@@ -170,16 +184,24 @@ def log_folder(name: str) -> str:
     fix="Use letters, digits, - and _ only.",
 )
 def name_is_encoded(context: Context, view: EntryView) -> Iterator[Hit]:
-    for runtime in context.runtimes:
-        label = server_label(runtime.profile, view.name)
-        if label.startswith(_ENCODED) and not view.name.startswith(_ENCODED):
-            too_long = codex_takes_name(view.name)
-            yield Hit(
-                view.pointer,
-                f"{view.name!r} reads {label} on {runtime.label}.",
-                fix="Shorten the server's name." if too_long else "",
-                runtimes=(runtime.label,),
-            )
+    if name_is_told(context, view.name):
+        return
+    for runtime, label in encoded_labels(context, view.name):
+        too_long = codex_takes_name(view.name)
+        yield Hit(
+            view.pointer,
+            f"the name reads {label} on {runtime}.",
+            fix="Shorten the server's name." if too_long else "",
+            runtimes=(runtime,),
+        )
+
+
+def encoded_labels(context: Context, name: str) -> list[tuple[str, str]]:
+    """The runtimes that write a name in hex digits into tool names, each with what they write."""
+    labelled = [(runtime.label, server_label(runtime.profile, name)) for runtime in context.runtimes]
+    return [
+        (runtime, label) for runtime, label in labelled if label.startswith(_ENCODED) and not name.startswith(_ENCODED)
+    ]
 
 
 @entry_rule(
@@ -199,7 +221,7 @@ def little_tool_room(_context: Context, view: EntryView) -> Iterator[Hit]:
         if room is not None and room < SMALLEST_TOOL_ROOM:
             yield Hit(
                 view.pointer,
-                f"{view.name} leaves {room} {'character' if room == 1 else 'characters'} for a tool name on "
+                f"the name leaves {room} {'character' if room == 1 else 'characters'} for a tool name on "
                 f"{spawn.runtime.label}; "
                 "longer ones are cut and hashed.",
                 runtimes=(spawn.runtime.label,),
@@ -216,6 +238,7 @@ def little_tool_room(_context: Context, view: EntryView) -> Iterator[Hit]:
     ),
     fix=f"Use at most {MAXIMUM_NAME_CHARACTERS} characters, no blank at either end.",
     requirements=("selection-patch-order-of-checks",),
+    covers=("MH701", "MH706"),
 )
 def name_cannot_be_chosen(_context: Context, view: EntryView) -> Iterator[Hit]:
     reached = clean([view.name])
@@ -236,7 +259,7 @@ def name_cannot_be_chosen(_context: Context, view: EntryView) -> Iterator[Hit]:
         "offer. A cut name"
         " carries a hash that changes with the other servers of the session; a dropped tool is simply not there."
     ),
-    fix="Rename the tool at the server, or leave one of the two servers out of the session.",
+    fix="Give the tool another name at the server; where names are too long, a shorter server name helps as well.",
 )
 def tool_names(context: Context) -> Iterator[Hit]:
     listed = {name: tools for name, tools in context.tools.items() if name in context.entries}
@@ -251,10 +274,24 @@ def tool_names(context: Context) -> Iterator[Hit]:
                 if names:
                     yield Hit(
                         (server,),
-                        f"{runtime.label} {verb} {'tool' if len(names) == 1 else 'tools'} {joined(names)} of {server}.",
+                        f"{runtime.label} {verb} {'tool' if len(names) == 1 else 'tools'} {joined(names)}.",
+                        fix=fix_of_tool_names(lost or alike(changed, tools)),
                         runtimes=(runtime.label,),
                         subject=verb,
                     )
+
+
+def alike(changed: list[str], tools: tuple[str, ...]) -> list[str]:
+    """The tools among `changed` that read like another one of their server, so that their length is not the reason."""
+    plain = [_NO_LETTER.sub("_", tool) for tool in tools]
+    return [tool for tool in changed if plain.count(_NO_LETTER.sub("_", tool)) > 1]
+
+
+def fix_of_tool_names(names: list[str]) -> str:
+    """What helps: another name where two tools meet, a shorter one where there is no room."""
+    if names:
+        return f"Rename {'it' if len(names) == 1 else 'them'} at the server: two of its tools read alike."
+    return "Shorten the server's name, or the tool's name at the server."
 
 
 def hashed(tool: str, name: str) -> bool:

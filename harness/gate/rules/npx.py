@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.gate.context import Context, EntryView
 from harness.gate.edits import set_value
+from harness.gate.launchers import command_line, floating
 from harness.gate.model import Edit, Severity
-from harness.gate.npm_commands import package_runner, program
+from harness.gate.npm_commands import package_runner, program, runner_arguments
 from harness.gate.rule import Hit, catalog_rule, entry_rule
 from harness.gate.wording import joined
 from harness.reference.npx.isolation import colliding, own_cache
 from harness.reference.npx.layout import directory_name
-from harness.reference.npx.specs import NPX, entry_specs, install_hash, is_npx_entry
+from harness.reference.npx.specs import NPX, entry_specs, install_hash, is_npx_entry, package_specs
 
-_EXACT_VERSION = re.compile(r"[v=]*\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
-_LOCAL = re.compile(r"\.{1,2}(?:[/\\]|$)|/|~[/\\]|file:|[A-Za-z]:[/\\]")
-_TARBALL = re.compile(r"\.(?:tgz|tar\.gz|tar)$", re.IGNORECASE)
-_GIT = re.compile(r"(?:git|git\+\w+|ssh)://|git@|(?:github|gitlab|bitbucket|gist):|[^@/:]+/[^/:]+$")
-_GIT_HOST = re.compile(r"https?://(?:[^/@]+@)?(?:www\.)?(?:github\.com|gitlab\.com|bitbucket\.org)/[^/]+/[^/]+/?$")
-_REGISTRY = re.compile(r"(?:@[^/@]+/)?[^/@]+(?:@(?P<selector>.*))?", re.DOTALL)
+SCRIPT_FLAGS = ("-c", "--call")
+"""With these npx runs a script in place of a package."""
 
 
 def runs_npm_package_otherwise(entry: object) -> str | None:
@@ -34,29 +29,6 @@ def runs_npm_package_otherwise(entry: object) -> str | None:
     args = entry.get("args")
     words = [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
     return package_runner([command.strip(), *words])
-
-
-def floats(spec: str) -> bool:
-    """Whether two installs of a spec may fetch different code: no version, a tag, a range, a git branch.
-
-    A version that a placeholder stands for is not known, so it does not count.
-    """
-    spec = spec.strip()
-    if _LOCAL.match(spec) or spec.startswith("${"):
-        return False
-    target, _, committish = spec.partition("#")
-    if _GIT.match(target) or _GIT_HOST.match(target) or target.endswith(".git"):
-        version = committish.removeprefix("semver:")
-        return not (_COMMIT.fullmatch(version) or _EXACT_VERSION.fullmatch(version))
-    if _TARBALL.search(target) or "://" in target.partition("@")[0]:
-        return False
-    found = _REGISTRY.fullmatch(spec)
-    selector = found["selector"] if found else None
-    if not selector:
-        return True
-    if ":" in selector or "/" in selector:
-        return floats(selector.removeprefix("npm:"))
-    return "${" not in selector and not _EXACT_VERSION.fullmatch(selector)
 
 
 def npx_entries(context: Context) -> Mapping[str, Any]:
@@ -106,19 +78,44 @@ def _bare_npx(context: Context, view: EntryView) -> tuple[Edit, ...]:
     Severity.WARNING,
     "an npx entry whose package cannot be read",
     why=(
-        "Isolation compares package specs. An npx entry whose arguments name none that Zimmer reads (only flags, or"
-        " -c with a script) is pinned to the shared cache, where a twin with the same package races it on a "
-        "cold clone."
+        "Isolation compares package specs. An npx entry that runs a script (-c) names no package that Zimmer reads: it"
+        " is pinned to the shared cache, where a twin with the same package races it on a cold clone."
     ),
     fix="Name the package as the first argument after the flags, or with --package.",
     requirements=("npx-pin-without-args",),
 )
 def unreadable_spec(_context: Context, view: EntryView) -> Iterator[Hit]:
-    if runs_npx(view) and not entry_specs(view.raw):
-        pointer = (view.name, "args") if "args" in view.fields else (view.name, "command")
+    line = command_line(view.fields)
+    if line and runs_npx(view) and not entry_specs(view.raw) and runs_script(line.args):
         yield Hit(
-            pointer,
+            (view.name, "args"),
             "no package can be read from the arguments: the server shares the clone's cache unprotected.",
+        )
+
+
+def runs_script(args: tuple[str, ...]) -> bool:
+    """Whether a package runner gets a script to run."""
+    return any(argument in SCRIPT_FLAGS or argument.startswith("--call=") for argument in args)
+
+
+@entry_rule(
+    "MH406",
+    Severity.ERROR,
+    "a package runner without a package",
+    why=(
+        "Without a package npx starts a shell, which takes the runtime's first message for a command line; the other"
+        " runners print their help. Either way nothing answers, on every launch."
+    ),
+    fix="Name the package as the first argument after the flags.",
+    never_starts=True,
+)
+def no_package(_context: Context, view: EntryView) -> Iterator[Hit]:
+    line = command_line(view.fields)
+    args = runner_arguments(*line) if line else None
+    if line and args is not None and not package_specs(args) and not runs_script(args):
+        yield Hit(
+            (view.name, "args") if "args" in view.fields else (view.name, "command"),
+            f"{program(line.command)} is given no package, so there is no server that could answer on any runtime.",
         )
 
 
@@ -161,8 +158,8 @@ def identical_specs(context: Context) -> Iterator[Hit]:
     for specs, names in groups.items():
         yield Hit(
             (names[0], "args"),
-            f"{joined(names)} run {' + '.join(specs)} (_npx/{install_hash(specs)}): each gets an npm cache of its own,"
-            " and a clone that has them all downloads the package that often.",
+            f"runs {' + '.join(specs)} (_npx/{install_hash(specs)}) like {joined(names[1:])}: each gets an npm"
+            " cache of its own, and a clone that has them all downloads the package that often.",
             others=tuple(names[1:]),
             subject=" ".join(specs),
         )
@@ -188,7 +185,7 @@ def isolated_directory_clash(context: Context) -> Iterator[Hit]:
         if len(names) > 1:
             yield Hit(
                 (names[0],),
-                f"{joined(names)} share the isolated npm cache {directory}, because their names differ only in"
+                f"has the isolated npm cache {directory}, like {joined(names[1:])}, because their names differ only in"
                 " replaced characters: on a cold clone they can break each other's install.",
                 others=tuple(names[1:]),
                 subject=directory,
@@ -202,16 +199,19 @@ def isolated_directory_clash(context: Context) -> Iterator[Hit]:
     why=(
         "`pkg`, `pkg@latest` and ranges are resolved anew in every cold clone, so two spawns may run "
         "different code, and a bad release reaches every session at once. Pi's own resolver does the reverse and "
-        "keeps any cached version for @latest."
+        "keeps any cached version for @latest. The same holds for uvx and pipx, for the other package runners, and for"
+        " a container's image without a tag or with :latest."
     ),
-    fix="Pin a version.",
+    fix="Pin a version (npx pkg@1.2.3, uvx pkg==1.2.3, image:1.2.3 or image@sha256:...).",
 )
 def floating_versions(context: Context) -> Iterator[Hit]:
-    names = [name for name, entry in npx_entries(context).items() if any(map(floats, entry_specs(entry)))]
+    names = [name for name, view in context.entries.items() if view.entry is not None and floating(view.fields)]
     if names:
-        count = "1 npx entry floats" if len(names) == 1 else f"{len(names)} npx entries float"
+        what = "npx " if all(runs_npx(context.entries[name]) for name in names) else ""
+        count = f"1 {what}entry floats" if len(names) == 1 else f"{len(names)} {what}entries float"
+        listed = "" if len(names) == 1 else f" ({joined(names)})"
         yield Hit(
             (names[0], "args"),
-            f"{count} on a tag or range ({joined(names)}): two spawns may run different code.",
+            f"{count} on a tag or range{listed}: two spawns may run different code.",
             others=tuple(names[1:]),
         )

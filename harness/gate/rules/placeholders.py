@@ -10,7 +10,7 @@ from harness.gate.context import Context, EntryView
 from harness.gate.edits import set_value
 from harness.gate.model import Edit, Severity
 from harness.gate.rule import Hit, entry_rule
-from harness.gate.wording import labels, placeholder_shown
+from harness.gate.wording import SHOWN_CHARACTERS, labels, placeholder_shown
 from harness.inputs.document import Pointer
 from harness.reference.secrets.blank import is_blank
 from harness.reference.secrets.placeholders import (
@@ -41,7 +41,7 @@ ALWAYS_REFUSED = re.compile(r"\$\{(?![A-Za-z_][A-Za-z0-9_]*(?::-.*)?\})", re.DOT
         " check refuses any ${...} that is left anywhere in the written config. A form between the two shows the"
         " server as ready, and then `air prepare` fails: not this server is missing, the whole session does not start."
     ),
-    fix="Write ${NAME} in upper case, in env, headers, args or url; write a command out.",
+    fix="Write ${NAME} in upper case, in env, headers or args; write a command out.",
     requirements=("secrets-foreign-placeholder-lint",),
     covers=("MH805",),
 )
@@ -55,12 +55,52 @@ def foreign_placeholder(context: Context, view: EntryView) -> Iterator[Hit]:
         when = "" if ALWAYS_REFUSED.match(found.text) else " where AIR's environment lacks it"
         yield Hit(
             pointer,
-            f"{placeholder_shown(found.text)} in {place_shown(found.at)}: {why} and shows {view.name} as ready, then"
-            f" `air prepare` refuses it{when} and the WHOLE session fails, on every runtime.",
+            f"{placeholder_shown(found.text)} in {place_shown(found.at)}{whose(found.text)}: {why} and shows the server"
+            f" as ready, then `air prepare` refuses it{when} and the WHOLE session fails, on every runtime.",
+            fix=what_to_write(found),
             edits=in_own_grammar(context, view, pointer),
             at_value=True,
             subject=placeholder_shown(found.text),
         )
+
+
+_EDITOR_VARIABLE = re.compile(
+    r"\$\{(?:(?:workspaceFolder|workspaceRoot|fileWorkspaceFolder)\w*(?::[^}]*)?|userHome|pathSeparator|/|cwd|file\w*"
+    r"|relativeFile\w*|lineNumber|selectedText|execPath|(?P<kind>input|env|command|config):(?P<of>[^}]*))\}"
+)
+_OPERATOR_FORM = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(:?[-+=?])")
+_OTHER_CASE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
+
+
+def whose(text: str) -> str:
+    """Whose spelling a braced text is, where that is known."""
+    return " (a variable of VS Code and Cursor)" if _EDITOR_VARIABLE.fullmatch(text) else ""
+
+
+def what_to_write(found: ForeignPlaceholder) -> str:
+    """What to write in place of a form that readiness cannot see, by what it was meant to be."""
+    editor, operator, name = (pattern.match(found.text) for pattern in (_EDITOR_VARIABLE, _OPERATOR_FORM, _OTHER_CASE))
+    if editor and editor["kind"] is None:
+        return (
+            "Nothing here expands VS Code's and Cursor's variables: a server starts in the session's clone, so write a"
+            " path below it, or one that every machine has."
+        )
+    if found.at[0] in UNSCANNED_MEMBERS:
+        return f"Write the value out: nothing is resolved in {found.at[0]}."
+    if editor and editor["kind"] in ("env", "input"):
+        return f"Write {own_spelling(editor['of'])} and seed that secret: only an editor knows `{editor['kind']}:`."
+    if operator:
+        form = f"${{{operator[1]}:-default}}" if operator[2][-1] in "-=" else f"${{{operator[1]}}}"
+        return f"Write {form}: a shell's other forms are unknown here."
+    if name:
+        return f"Write {own_spelling(name[1])}, in upper case, and seed the secret under that name."
+    return ""
+
+
+def own_spelling(name: str) -> str:
+    """`${NAME}` for a name in any case and with dashes; the bare form where that makes none."""
+    plain = f"${{{re.sub(r'[^A-Za-z0-9_]', '_', name).upper()}}}"
+    return plain if PLACEHOLDER.fullmatch(plain) and len(plain) <= SHOWN_CHARACTERS else "${NAME}"
 
 
 def unseen_placeholders(view: EntryView) -> Iterator[ForeignPlaceholder]:
@@ -108,8 +148,7 @@ def unresolved_place(_context: Context, view: EntryView) -> Iterator[Hit]:
     for pointer, braced in braced_in_fields(view):
         yield Hit(
             pointer,
-            f"{placeholder_shown(braced)} in {place_shown(pointer[1:])} of {view.name} is resolved by nobody: it is"
-            " read as written.",
+            f"{placeholder_shown(braced)} in {place_shown(pointer[1:])} is resolved by nobody: it is read as written.",
             at_value=True,
         )
     for pointer, braced in braced_in_keys(view):
@@ -155,7 +194,7 @@ def nested_default(_context: Context, view: EntryView) -> Iterator[Hit]:
         if is_nested_default(text):
             yield Hit(
                 (view.name, *at),
-                f"the default in {place_shown(at)} of {view.name} is cut at its first brace: the server gets a value"
+                f"the default in {place_shown(at)} is cut at its first brace: the server gets a value"
                 " with a stray `}`, or the whole session fails at prepare, on every runtime.",
                 at_value=True,
             )
@@ -213,7 +252,7 @@ def other_spelling(context: Context, view: EntryView) -> Iterator[Hit]:
             if match and not is_for_a_shell(view, at):
                 yield Hit(
                     (view.name, *at),
-                    spelling_message(context, view, at, spelling, match[0]),
+                    spelling_message(context, at, spelling, match[0]),
                     edits=respelt(context, (view.name, *at), spelling, text),
                     at_value=True,
                     subject=spelling.readers,
@@ -226,16 +265,15 @@ def is_for_a_shell(view: EntryView, at: Pointer) -> bool:
     return at[0] in SHELL_FIELDS and isinstance(command, str) and command.replace("\\", "/").split("/")[-1] in SHELLS
 
 
-def spelling_message(context: Context, view: EntryView, at: Pointer, spelling: Spelling, written: str) -> str:
+def spelling_message(context: Context, at: Pointer, spelling: Spelling, written: str) -> str:
     """Who expands the spelling, and what the others send."""
     pi, others = labels(context, "pi"), labels(context, "claude", "codex")
     literal = "the server gets it as written"
     if spelling.on_pi and pi:
-        return (
-            f"{written} in {place_shown(at)} of {view.name} is expanded by {', '.join(pi)} alone, out of its own"
-            " environment" + (f"; on {', '.join(others)} {literal}." if others else ".")
+        return f"{written} in {place_shown(at)} is expanded by {', '.join(pi)} alone, out of its own environment" + (
+            f"; on {', '.join(others)} {literal}." if others else "."
         )
-    return f"{written} in {place_shown(at)} of {view.name} is {spelling.readers} spelling: {literal}, on every runtime."
+    return f"{written} in {place_shown(at)} is {spelling.readers} spelling: {literal}, on every runtime."
 
 
 def respelt(context: Context, pointer: Pointer, spelling: Spelling, text: str) -> tuple[Edit, ...]:
@@ -264,7 +302,7 @@ def runs_on_pi(context: Context, view: EntryView) -> Iterator[Hit]:
             yield Hit(
                 (view.name, *at),
                 f"the value of {place_shown(at)} begins with `!`: {', '.join(pi)} runs the rest as a shell command each"
-                f" time {view.name} starts, the others send it as written.",
+                " time the server starts, the others send it as written.",
                 runtimes=pi,
                 at_value=True,
             )
@@ -295,7 +333,7 @@ def blank_value(_context: Context, view: EntryView) -> Iterator[Hit]:
             (view.name, *at),
             f"{place_shown(at)} is dropped at prepare"
             + (" whenever its variable has no value" if optional else " for its blank value")
-            + f", so {view.name} runs without it on every runtime.",
+            + ", so the server runs without it on every runtime.",
             severity=Severity.NOTE if optional else None,
             at_value=True,
         )

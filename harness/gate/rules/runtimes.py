@@ -15,9 +15,12 @@ from harness.gate.context import Context, EntryView
 from harness.gate.edits import set_value, written
 from harness.gate.model import Edit, Severity
 from harness.gate.rule import Hit, entry_rule
+from harness.gate.rules.schema import tells_of
+from harness.gate.rules.secrets import OF_THE_MACHINE
 from harness.gate.spawn import NO_OAUTH, NO_SSE, Spawn
 from harness.gate.wording import labels, named
 from harness.reference.npx.specs import is_npx_entry
+from harness.reference.secrets.placeholders import PLACEHOLDER as CATALOG_PLACEHOLDER
 
 _CONSEQUENCE = {
     "run_killed": "this one entry stops every session on {}",
@@ -28,18 +31,25 @@ _CONSEQUENCE = {
 }
 
 
-def _said(context: Context, view: EntryView, code: str) -> Iterator[Hit]:
-    """One hit for each text that runtimes say under `code`, naming all runtimes that say it."""
+def complaints(view: EntryView, code: str) -> dict[str, tuple[str, ...]]:
+    """Each text that runtimes say of an entry under `code`, with all runtimes that say it."""
     sayers: dict[str, list[str]] = defaultdict(list)
     for spawn in view.spawns:
         for problem in spawn.problems:
             if problem.code == code:
                 sayers[problem.text].append(spawn.runtime.label)
-    for text, runtimes in sayers.items():
+    return {text: tuple(runtimes) for text, runtimes in sayers.items()}
+
+
+def _said(context: Context, view: EntryView, code: str) -> Iterator[Hit]:
+    """One hit for each text that runtimes say under `code` and that MH201 does not explain."""
+    for text, runtimes in complaints(view, code).items():
+        if tells_of(context, view, text):
+            continue
         yield Hit(
             view.pointer,
             _CONSEQUENCE[code].format(named(context, runtimes)) + in_words(text),
-            runtimes=tuple(runtimes),
+            runtimes=runtimes,
             subject=text,
         )
 
@@ -119,22 +129,27 @@ def runtime_warns(context: Context, view: EntryView) -> Iterator[Hit]:
     requirements=("catalog-stdio-fields", "catalog-remote-fields"),
 )
 def never_written(context: Context, view: EntryView) -> Iterator[Hit]:
-    if view.entry is None:
-        return  # the schema's own finding says that it is no object
-    reasons: dict[str, list[Spawn]] = defaultdict(list)
-    for spawn in view.spawns:
-        if spawn.written is None:
-            reason = spawn.error or "; ".join(spawn.warnings) or "the entry does not appear in the file"
-            reasons[reason].append(spawn)
-    for reason, spawns in reasons.items():
+    for reason, spawns in reasons_not_written(view).items():
+        if tells_of(context, view, reason):
+            continue
         concerned = tuple(spawn.runtime.label for spawn in spawns)
         effect = "stops every session that carries it" if spawns[0].error else "is left out"
         yield Hit(
             view.pointer,
-            f"{view.name} {effect} on {named(context, concerned)}{in_words(reason)}",
+            f"the entry {effect} on {named(context, concerned)}{in_words(reason)}",
             runtimes=concerned,
             subject=reason,
         )
+
+
+def reasons_not_written(view: EntryView) -> dict[str, list[Spawn]]:
+    """Why an entry is not in a runtime's file, with the runtimes; of what is no object the schema tells."""
+    reasons: dict[str, list[Spawn]] = defaultdict(list)
+    for spawn in view.spawns if view.entry is not None else ():
+        if spawn.written is None:
+            reason = spawn.error or "; ".join(spawn.warnings) or "the entry does not appear in the file"
+            reasons[reason].append(spawn)
+    return reasons
 
 
 @entry_rule(
@@ -146,14 +161,17 @@ def never_written(context: Context, view: EntryView) -> Iterator[Hit]:
         " which no catalog field carries. Claude and Codex authorize such a server; on Pi its 401 is a plain"
         " failure that no consent mends."
     ),
-    fix="Drop the routine header, or expect the server to work on Claude and Codex only.",
+    fix=(
+        "Drop the header if the server can do without it, or expect the server to work on Claude and Codex only. If"
+        " the header is the credential, use a name that Zimmer knows for one (Authorization, X-API-Key)."
+    ),
 )
 def header_disables_oauth(context: Context, view: EntryView) -> Iterator[Hit]:
     concerned = unreachable_for(view, NO_OAUTH)
     if concerned:
         yield Hit(
             (view.name, "headers"),
-            f"{view.name} is never authorized on {named(context, concerned)}: any header turns its OAuth off.",
+            f"the server is never authorized on {named(context, concerned)}: any header turns its OAuth off.",
             runtimes=concerned,
         )
 
@@ -179,7 +197,7 @@ def no_sse_here(context: Context, view: EntryView) -> Iterator[Hit]:
     if concerned:
         yield Hit(
             (view.name, "type"),
-            f"{view.name} never connects on {named(context, concerned)}: SSE is not spoken there.",
+            f"the server never connects on {named(context, concerned)}: SSE is not spoken there.",
             runtimes=concerned,
             at_value=True,
         )
@@ -197,22 +215,23 @@ def no_sse_here(context: Context, view: EntryView) -> Iterator[Hit]:
     fix="Remove env, or send the value as a header.",
 )
 def env_on_remote(_context: Context, view: EntryView) -> Iterator[Hit]:
-    if view.entry and view.entry.remote and view.fields.get("env"):
-        yield Hit((view.name, "env"), f"{view.name} is remote: nobody reads its env.")
+    is_program = "command" in view.fields and "url" not in view.fields  # MH201 says that the type is wrong
+    if view.entry and view.entry.remote and view.fields.get("env") and not is_program:
+        yield Hit((view.name, "env"), "the server is remote: nobody reads its env.")
 
 
 @entry_rule(
     "MH809",
-    Severity.WARNING,
+    Severity.NOTE,
     "a secret inside a longer env value, on Codex",
     why=(
-        "AIR's published Codex adapter hands a variable on by name only where the whole value is that "
-        "variable. For `x${TOKEN}`, or"
-        " a value under another name, it wraps the server in `sh -c`: the command is then no longer `npx`, so "
-        "no cache is pinned"
-        " (#595), and an unset variable becomes an empty text instead of an error."
+        "This concerns only an orchestrator that lets AIR's published Codex adapter write the entry; one that writes"
+        " resolved values itself is not concerned. The adapter hands a variable on by name only where the whole value"
+        " is that variable. For `x${TOKEN}`, or a value under another name, it wraps the server in `sh -c`: the command"
+        " is then no longer `npx`, so no cache is pinned (#595), and an unset variable becomes an empty text"
+        " instead of an error."
     ),
-    fix="Give the server one variable of exactly the name it reads.",
+    fix="Give the variable the name of the secret that is its whole value, so that K is ${K}.",
     incidents=("#595",),
 )
 def codex_shell_shim(context: Context, view: EntryView) -> Iterator[Hit]:
@@ -220,14 +239,28 @@ def codex_shell_shim(context: Context, view: EntryView) -> Iterator[Hit]:
     if not codex or not view.entry or not view.entry.stdio:
         return
     for key, value in view.entry.env.items():
-        if needs_shell(key, value):
+        if needs_shell(key, value) and not is_mistaken(str(value)):
             lost = " and loses its pinned cache" if is_npx_entry(view.raw) else ""
             yield Hit(
                 (view.name, "env", key),
-                f"{key} is not exactly ${{{key}}}: under AIR's own Codex adapter {view.name} runs through a "
-                f"shell{lost}.",
+                f"{key} is not exactly ${{{key}}}: only if your orchestrator writes Codex's config with AIR's own"
+                f" adapter, the server runs through a shell there{lost}.",
+                fix=own_variable(key, value),
                 runtimes=codex,
             )
+
+
+def is_mistaken(text: str) -> bool:
+    """Whether MH301 or MH313 says that the placeholders of a value are wrong themselves."""
+    names = PLACEHOLDER.findall(text)
+    return any(name in OF_THE_MACHINE or not CATALOG_PLACEHOLDER.fullmatch(f"${{{name}}}") for name in names)
+
+
+def own_variable(key: str, value: object) -> str:
+    """What to write so that the adapter can hand the variable on by name."""
+    alone = PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
+    seed = f"the value of {alone[1]}" if alone else "the whole value, with the text around the placeholder,"
+    return f'In that case store {seed} as the secret {key} and write "{key}": "${{{key}}}"; otherwise nothing.'
 
 
 def needs_shell(key: str, value: object) -> bool:
@@ -246,6 +279,7 @@ def needs_shell(key: str, value: object) -> bool:
         " called so, blanks included, and the server fails with ENOENT on every launch."
     ),
     fix="Write the program in command and each argument as an item of args.",
+    never_starts=True,
 )
 def arguments_in_command(context: Context, view: EntryView) -> Iterator[Hit]:
     if not view.entry or not view.entry.stdio or not isinstance(view.entry.command, str):
@@ -254,8 +288,8 @@ def arguments_in_command(context: Context, view: EntryView) -> Iterator[Hit]:
     if words:
         yield Hit(
             (view.name, "command"),
-            f"no program is called like the whole text of the command of {view.name}: no runtime splits it at blanks,"
-            " so the server never starts.",
+            "no program is called like the whole text of the command: no runtime splits it at blanks, so the server"
+            " never starts.",
             edits=split_command(context, view, words),
             at_value=True,
         )
@@ -264,7 +298,7 @@ def arguments_in_command(context: Context, view: EntryView) -> Iterator[Hit]:
 def words_of_command(command: str) -> tuple[str, ...]:
     """The words of a command that is a whole command line; empty for one program, whose path may hold blanks."""
     plain = tuple(command.split())
-    if len(plain) < 2 or command != command.strip():
+    if len(plain) < 2:
         return ()
     is_bare_name = not re.search(r"[/\\]", plain[0])
     if not is_bare_name and not any(word.startswith("-") for word in plain[1:]):
@@ -288,3 +322,25 @@ def split_command(context: Context, view: EntryView, words: tuple[str, ...]) -> 
         )
     member = context.document.find((view.name, "command"))
     return (Edit(*member.value, f'{written(program)}, "args": {written(moved)}'),)
+
+
+@entry_rule(
+    "MH811",
+    Severity.ERROR,
+    "a command with blanks around it",
+    why="No runtime trims the command: it looks for a program whose name ends in a blank, and fails with ENOENT.",
+    fix="Remove the blanks.",
+    covers=("MH401",),
+    never_starts=True,
+)
+def blanks_around_command(context: Context, view: EntryView) -> Iterator[Hit]:
+    if not view.entry or not view.entry.stdio or not isinstance(view.entry.command, str):
+        return
+    command = view.entry.command
+    if command.strip() and command != command.strip() and not words_of_command(command):
+        yield Hit(
+            (view.name, "command"),
+            "the command has blanks around it: no program is called so, and the server never starts on any runtime.",
+            edits=set_value(context.document, (view.name, "command"), command.strip()),
+            at_value=True,
+        )

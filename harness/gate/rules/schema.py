@@ -1,46 +1,26 @@
-"""Rules on an entry's shape: what `air validate` refuses, what each runtime makes of it, fields nobody reads."""
+"""MH201 and MH207: what `air validate` refuses in an entry, and fields that nobody reads."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.gate.context import SCHEMA_KEY, Context, EntryView
-from harness.gate.edits import insert_first, rename_key, set_value
+from harness.gate.edits import remove_children, rename_key, set_value
 from harness.gate.foreign_fields import can_be_renamed, foreign_field, foreign_oauth_field
-from harness.gate.judge import outcome
+from harness.gate.judge import outcomes_as_written
 from harness.gate.model import Edit, Severity, State
-from harness.gate.nearness import did_you_mean
 from harness.gate.rule import Hit, entry_rule
 from harness.gate.rules.document import is_wrapper
-from harness.gate.wording import joined, shown
+from harness.gate.rules.names import name_is_told
+from harness.gate.rules.transports import fates, type_told_by_fields
+from harness.gate.rules.urls import is_placeholder_url
+from harness.gate.schema_words import MISSING, fix_of, said_of, value_at
+from harness.gate.wording import joined
 from harness.inputs.document import Pointer, pointer_parts
 from harness.reference.catalog.schema import SchemaFault, is_uri
-from harness.reference.secrets.placeholders import ANY_BRACED
-
-PUBLISHED_TYPES = ("stdio", "sse", "streamable-http")
-STREAMABLE_HTTP = "streamable-http"
-ALIASES = {
-    "http": STREAMABLE_HTTP,
-    "https": STREAMABLE_HTTP,
-    "streamable": STREAMABLE_HTTP,
-    "streamablehttp": STREAMABLE_HTTP,
-    "remote": STREAMABLE_HTTP,
-    "local": "stdio",
-    "command": "stdio",
-    "stdin": "stdio",
-    "eventstream": "sse",
-    "serversentevents": "sse",
-}
-"""Other hosts' names of the transports, in lower case without separators."""
-
-CONSEQUENT_RULES = ("MH801", "MH802", "MH803", "MH804", "MH805")
-"""What the runtimes say of an entry whose transport is wrong; the rules on transports say it themselves."""
-
-_SEPARATORS = re.compile(r"[^a-z0-9]")
 
 HARM = {
     "oauth": "the authorization flow does without the value, or fails where a human waits for it",
@@ -49,6 +29,33 @@ HARM = {
     "description": "whoever chooses servers reads it all the same, or nothing",
 }
 """What a fault leads to where every runtime takes the entry all the same."""
+
+BROKEN = frozenset({State.NOT_WRITTEN, State.SKIPPED, State.FAILS, State.KILLS_RUN})
+UNFIT = {
+    "url": "a program has no address",
+    "headers": "a program gets no headers; what it has to know it gets in env",
+    "oauth": "no runtime authorizes a program",
+    "command": "a remote server is called, not started",
+    "args": "a remote server is called, not started",
+}
+"""Why a field does not go with the entry's type."""
+
+
+class Told(NamedTuple):
+    """One mistake: the schema's faults that it leads to, at the place where it stands."""
+
+    pointer: Pointer
+    faults: tuple[SchemaFault, ...]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The members of the entry that the faults are about."""
+        return frozenset(map(field_of, self.faults)) - {""}
+
+
+def field_of(fault: SchemaFault) -> str:
+    """The member of its entry that a fault is about; empty for the entry itself and its name."""
+    return str(next(iter(pointer_parts(fault.at)[1:2]), ""))
 
 
 @entry_rule(
@@ -60,41 +67,83 @@ HARM = {
         " does not validate: it writes what it can make of the entry, and the fault shows later, as a server that does"
         " not start on some runtime."
     ),
-    fix="Correct the value as the message says.",
-    covers=CONSEQUENT_RULES,
+    fix="Write the value as the schema wants it; each finding says how.",
 )
 def schema_fault(context: Context, view: EntryView) -> Iterator[Hit]:
-    for pointer, fault in faults_by_entry(context).get(view.name, ()):
-        value = value_at(context.tree, pointer)
+    for told in faults_by_entry(context).get(view.name, ()):
+        clearest = told.faults[0]
+        if clearest.rule == "forbidden":
+            yield unfit_fields(context, view, told)
+            continue
+        value = value_at(context.tree, told.pointer)
         yield Hit(
-            pointer,
-            f"{fault.at} {fault.message}, so `air validate` refuses the catalog;"
-            f" {consequence(context, view, pointer)}.",
-            edits=as_text(context, pointer, value) if fault.message == "must be string" else (),
-            at_value=value is not MISSING and len(pointer) > 1,
-            subject=fault.rule,
+            told.pointer,
+            f"{said_of(clearest, told.pointer, value)}, so `air validate` refuses the catalog;"
+            f" {consequence(context, view, told.pointer)}.",
+            fix=fix_of(clearest, told.pointer, value),
+            edits=mended(context, clearest, told.pointer, value),
+            at_value=value is not MISSING and len(told.pointer) > 1,
+            subject=clearest.rule,
         )
 
 
-MISSING = object()
+def unfit_fields(context: Context, view: EntryView, told: Told) -> Hit:
+    """The hit for fields that do not go with the entry's type; where those of the type are missing, that is wrong."""
+    kind = view.fields["type"]
+    unfit = [field_of(fault) for fault in told.faults if fault.rule == "forbidden"]
+    meant = type_told_by_fields(view.fields) if told.pointer[1:] == ("type",) else None
+    lacks = next((field_of(fault) for fault in told.faults if fault.rule == "required"), None)
+    held = f"holds {joined(unfit)}" + (f" and no {lacks}" if lacks else "")
+    if meant:
+        fix = f'Write "type": "{meant}".'
+        edits = set_value(context.document, (view.name, "type"), meant)
+    else:
+        fix = f"Remove {joined(unfit)}" + (f", and add {lacks}." if lacks else ", or give the entry the other type.")
+        edits = () if lacks else remove_children(context.document, view.pointer, unfit)
+    why = UNFIT.get(unfit[0], "the type does not know it")
+    return Hit(
+        told.pointer,
+        f"an entry of type {kind} {held}: {why}, so `air validate` refuses the catalog;"
+        f" {consequence(context, view, (view.name, unfit[0]))}.",
+        fix=fix,
+        edits=edits,
+        at_value=told.pointer[1:] == ("type",),
+        subject="forbidden",
+    )
 
 
 @lru_cache(maxsize=2)  # a run has one context, or two with a base
-def faults_by_entry(context: Context) -> Mapping[str, tuple[tuple[Pointer, SchemaFault], ...]]:
-    """The schema's faults that no rule of its own tells, one for each place, by entry."""
+def faults_by_entry(context: Context) -> Mapping[str, tuple[Told, ...]]:
+    """The schema's faults that no rule of its own tells, one for each mistake, by entry."""
     places: dict[Pointer, list[SchemaFault]] = defaultdict(list)
     for fault in context.schema_faults:
         places[pointer_in(context.tree, fault.at)].append(fault)
-    told: dict[str, list[tuple[Pointer, SchemaFault]]] = defaultdict(list)
+    mistakes: dict[str, list[Told]] = defaultdict(list)
     for pointer, faults in places.items():
         if not is_told_elsewhere(context.tree, pointer):
-            clearest = next((fault for fault in faults if fault.rule == "type"), faults[0])
-            told[str(pointer[0])].append((pointer, clearest))
-    return {name: tuple(faults) for name, faults in told.items()}
+            faults = [fault for fault in faults if fault.rule != "name" or not name_is_told(context, str(pointer[0]))]
+            faults.sort(key=lambda fault: fault.rule != "type")
+            if faults:
+                mistakes[str(pointer[0])].append(Told(pointer, tuple(faults)))
+    return {name: tuple(merged(context.tree[name], told)) for name, told in mistakes.items()}
+
+
+def merged(raw: Any, told: list[Told]) -> Iterator[Told]:
+    """Fields that do not go with the type are one mistake, together with the field that the type wants."""
+    unfit = [each for each in told if each.faults[0].rule == "forbidden"]
+    if not unfit:
+        yield from told
+        return
+    lacking = [each for each in told if each.faults[0].rule == "required" and each.pointer[1] in ("url", "command")]
+    order = list(raw)
+    unfit.sort(key=lambda each: order.index(each.pointer[1]))
+    place = (unfit[0].pointer[0], "type") if lacking else unfit[0].pointer
+    yield Told(place, tuple(fault for each in (*unfit, *lacking) for fault in each.faults))
+    yield from (each for each in told if each not in unfit and each not in lacking)
 
 
 def is_told_elsewhere(tree: Mapping[str, Any], pointer: Pointer) -> bool:
-    """Whether MH103 to MH106 or one of MH203 to MH206 tells the faults at this place."""
+    """Whether MH103 to MH108 or one of MH203 to MH206 tells the faults at this place."""
     if pointer == (SCHEMA_KEY,) or not pointer:
         return True
     name = str(pointer[0])
@@ -112,190 +161,49 @@ def pointer_in(tree: Any, text: str) -> Pointer:
     for part in pointer_parts(text):
         step: str | int = int(part) if isinstance(tree, list) else part
         pointer.append(step)
-        tree = child_of(tree, step)
+        tree = value_at(tree, (step,))
     return tuple(pointer)
-
-
-def child_of(value: Any, step: str | int) -> Any:
-    """One step down a tree; MISSING where there is nothing."""
-    if isinstance(value, dict):
-        return value.get(step, MISSING)
-    return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else MISSING
-
-
-def value_at(tree: Any, pointer: Pointer) -> Any:
-    """What stands at a pointer."""
-    for step in pointer:
-        tree = child_of(tree, step)
-    return tree
 
 
 def consequence(context: Context, view: EntryView, pointer: Pointer) -> str:
     """What the fault leads to at run time, in words."""
     if view.entry is None:
-        return f"for Zimmer {view.name} is no server, so no session can choose it"
-    if any(outcome(view, spawn).state in BROKEN for spawn in view.spawns):
-        return f"{view.name} is {fates(context, view)}"
+        return "for Zimmer this is no server, so no session can choose it"
+    if any(outcome.state in BROKEN for outcome in outcomes_as_written(view)):
+        return f"the entry is {fates(context, view)}"
     if len(pointer) == 1:
-        return "a name takes letters, digits, $, _, - and brackets, and no other program has to read this one"
+        return "no other program has to read this name"
     return HARM.get(str(pointer[1]), "prepare takes the value unchecked and no runtime is sure to read it")
 
 
-BROKEN = frozenset({State.NOT_WRITTEN, State.SKIPPED, State.FAILS, State.KILLS_RUN})
+def mended(context: Context, fault: SchemaFault, pointer: Pointer, value: Any) -> tuple[Edit, ...]:
+    """The edit that cannot be wrong: a number or truth value in quotes, an address without the blanks around it."""
+    if (
+        fault.rule == "type"
+        and isinstance(value, bool | int | float)
+        and pointer[1:2] in (("args",), ("env",), ("headers",))
+    ):
+        if len(pointer) < 3:
+            return ()
+        text = context.document.text[slice(*context.document.find(pointer).value)]
+        return set_value(context.document, pointer, text)
+    if fault.rule == "uri" and isinstance(value, str) and is_uri(value.strip()):
+        return set_value(context.document, pointer, value.strip())
+    return ()
 
 
-def as_text(context: Context, pointer: Pointer, value: Any) -> tuple[Edit, ...]:
-    """A number or truth value where a text belongs: the same, in quotes, spelt as it stands in the file."""
-    if not isinstance(value, bool | int | float) or pointer[1] not in ("args", "env", "headers"):
-        return ()
-    return set_value(context.document, pointer, context.document.text[slice(*context.document.find(pointer).value)])
+def tells_of(context: Context, view: EntryView, words: str) -> bool:
+    """Whether a runtime's words about an entry are about a field in which the schema finds a fault as well."""
+    fields = frozenset[str]().union(*(told.fields for told in faults_by_entry(context).get(view.name, ())))
+    spoken = words.replace("http_headers", "headers")
+    if "is not a function" in words:  # Pi's adapter expects texts in these
+        return bool(fields & {"args", "env", "headers"})
+    return any(names_field(spoken, field) for field in fields)
 
 
-@entry_rule(
-    "MH203",
-    Severity.ERROR,
-    '"type": "http"',
-    why=(
-        "Zimmer's own documents name `http` as a transport, AIR's schema does not: `air validate` fails the"
-        " catalog, while `air prepare` lets the entry through unchecked, so it works until CI validates the file."
-    ),
-    fix='"type": "streamable-http"',
-)
-def type_http(context: Context, view: EntryView) -> Iterator[Hit]:
-    if view.fields.get("type") == "http":
-        yield Hit(
-            (view.name, "type"),
-            '"type": "http" fails `air validate` for the whole catalog, though prepare would let'
-            f" {view.name} through unchecked on every runtime.",
-            edits=set_value(context.document, (view.name, "type"), STREAMABLE_HTTP),
-            at_value=True,
-        )
-
-
-@entry_rule(
-    "MH204",
-    Severity.ERROR,
-    "an unknown transport",
-    why=(
-        "A transport is matched exactly, in case and separators. For Zimmer an entry of any other type is neither"
-        " stdio nor remote and is left out; AIR passes the word on, and Claude skips a server whose type it does"
-        " not know. Nothing in the session says so."
-    ),
-    fix='Use "stdio", "sse" or "streamable-http".',
-    covers=CONSEQUENT_RULES,
-)
-def unknown_type(context: Context, view: EntryView) -> Iterator[Hit]:
-    written = view.fields.get("type")
-    if not isinstance(written, str) or written in (*PUBLISHED_TYPES, "http"):
-        return
-    meant = transport_meant(written, view.fields)
-    yield Hit(
-        (view.name, "type"),
-        f"type {shown(written)} is no transport of AIR's, so {view.name} is {fates(context, view)}"
-        + (f"; probably {meant!r} is meant." if meant else "."),
-        edits=set_value(context.document, (view.name, "type"), meant) if meant else (),
-        at_value=True,
-    )
-
-
-def transport_meant(written: str, fields: Mapping[str, Any]) -> str | None:
-    """The published transport that a spelling stands for, if the entry's command or url agrees with it."""
-    plain = _SEPARATORS.sub("", written.lower())
-    names = {_SEPARATORS.sub("", name): name for name in PUBLISHED_TYPES} | ALIASES
-    near = plain if plain in names else did_you_mean(plain, names)
-    if near is None:
-        return None
-    needed = "command" if names[near] == "stdio" else "url"
-    other = "url" if needed == "command" else "command"
-    return names[near] if needed in fields or other not in fields else None
-
-
-def fates(context: Context, view: EntryView) -> str:
-    """What becomes of an entry on each runtime: `not written on pi@…, skipped on claude@…`."""
-    by_state: dict[str, list[str]] = defaultdict(list)
-    for spawn in view.spawns:
-        by_state[outcome(view, spawn).state.value].append(spawn.runtime.label)
-    if not context.runtimes:
-        return "left out by Zimmer"
-    return ", ".join(f"{TOLD.get(state, state)} {joined(runtimes)}" for state, runtimes in sorted(by_state.items()))
-
-
-TOLD = {
-    "not written": "not written on",
-    "skipped": "skipped by",
-    "fails": "never connected on",
-    "kills the run": "the end of every session on",
-    "unavailable": "declared unavailable on",
-    "starts": "taken all the same by",
-    "authorize": "taken all the same by",
-}
-
-
-@entry_rule(
-    "MH205",
-    Severity.ERROR,
-    "no transport",
-    why=(
-        "AIR's schema requires a type, and its Claude adapter takes an entry without one for a remote server: the"
-        " command is lost and `{}` is written. Claude in turn takes an entry without type for a stdio server and"
-        " skips a bare url."
-    ),
-    fix='Add "type": "stdio" to an entry with a command, "type": "streamable-http" to one with a url.',
-    requirements=("catalog-transport-values",),
-    covers=CONSEQUENT_RULES,
-)
-def missing_type(context: Context, view: EntryView) -> Iterator[Hit]:
-    if not isinstance(view.raw, dict) or view.fields.get("type") is not None or is_wrapper(view.name, view.raw):
-        return
-    meant = type_told_by_fields(view.fields)
-    lost = "its command" if meant == "stdio" else "the server"
-    if "type" in view.fields:
-        edits = set_value(context.document, (view.name, "type"), meant) if meant else ()
-    else:
-        edits = insert_first(context.document, view.pointer, "type", meant) if meant else ()
-    yield Hit(
-        (view.name, "type"),
-        f"{view.name} has no type: `air validate` refuses the catalog (must have required property 'type'), AIR's"
-        f" Claude adapter loses {lost}, and it is {fates(context, view)}.",
-        edits=edits,
-    )
-
-
-def type_told_by_fields(fields: Mapping[str, Any]) -> str | None:
-    """The transport that goes with what the entry has: a command or a url, not both."""
-    has_command, has_url = (isinstance(fields.get(field), str) for field in ("command", "url"))
-    if has_command == has_url:
-        return None
-    if has_command:
-        return "stdio"
-    return "sse" if fields["url"].partition("?")[0].rstrip("/").endswith("/sse") else STREAMABLE_HTTP
-
-
-@entry_rule(
-    "MH206",
-    Severity.WARNING,
-    "a placeholder in a url",
-    why=(
-        "The schema's own text says that a url may hold placeholders, and its `uri` format refuses the braces: `air"
-        " validate` fails the whole catalog, while prepare resolves the placeholder and writes a good url."
-    ),
-    fix="Write the address out, or keep this catalog out of `air validate`.",
-)
-def placeholder_in_url(_context: Context, view: EntryView) -> Iterator[Hit]:
-    if is_placeholder_url(view.fields.get("url")):
-        yield Hit(
-            (view.name, "url"),
-            f'the placeholder in the url of {view.name} fails `air validate` (must match format "uri") for the whole'
-            " catalog; prepare resolves it on every runtime.",
-            at_value=True,
-        )
-
-
-def is_placeholder_url(url: object) -> bool:
-    """Whether a url is refused for its placeholders alone."""
-    if not isinstance(url, str) or is_uri(url) or not ANY_BRACED.search(url):
-        return False
-    return any(is_uri(ANY_BRACED.sub(value, url)) for value in ("x", "1", "https://x", "https://x/"))
+def names_field(words: str, field: str) -> bool:
+    """Whether a text has a field's name as a word of its own, or at the head of a path (`env.A`)."""
+    return field in words.replace(".", " ").replace(":", " ").replace("'", " ").replace("(", " ").split()
 
 
 @entry_rule(

@@ -1,21 +1,17 @@
-"""Rules on secrets: variables nobody gave a value, values that cannot pass, credentials written out."""
+"""Rules on secrets: variables that nobody gave a value, and values that cannot pass."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from ipaddress import ip_address
-from urllib.parse import urlsplit
+from typing import NamedTuple
 
 from harness.gate.context import Context, EntryView
-from harness.gate.credential_literals import credential_literals, names_credential
 from harness.gate.model import Severity
 from harness.gate.nearness import did_you_mean, near_misses
 from harness.gate.rule import Hit, catalog_rule, entry_rule
-from harness.gate.rules.placeholders import place_shown
 from harness.gate.wording import joined
 from harness.inputs.document import Pointer
-from harness.reference.oauth.capability import is_credential_header
 from harness.reference.secrets.blank import is_blank
 from harness.reference.secrets.loader import VENDOR_PREFIX
 from harness.reference.secrets.placeholders import ANY_BRACED, occurrences, scanned_texts
@@ -45,8 +41,9 @@ def unknown_secret(context: Context) -> Iterator[Hit]:
         for user in users:
             yield Hit(
                 place_of_variable(context.entries[user], name),
-                f"${{{name}}} of {user} is no known secret ({context.secrets.source or 'the known secrets'}): one"
-                " missing variable stops the WHOLE session, on every runtime." + suggestion(context, guess),
+                f"${{{name}}} is no known secret ({context.secrets.source or 'the known secrets'}): one missing"
+                " variable stops the WHOLE session, on every runtime." + suggestion(context, guess),
+                fix=of_the_machine(name),
                 at_value=True,
                 subject=name,
             )
@@ -73,6 +70,60 @@ def place_of_variable(view: EntryView, name: str) -> Pointer:
     return view.pointer
 
 
+OF_THE_MACHINE = frozenset(
+    {
+        "HOME",
+        "PWD",
+        "OLDPWD",
+        "USER",
+        "USERNAME",
+        "LOGNAME",
+        "HOSTNAME",
+        "TMPDIR",
+        "TMP",
+        "TEMP",
+        "PATH",
+        "SHELL",
+        "LANG",
+    }
+    | {"USERPROFILE", "APPDATA", "LOCALAPPDATA", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT", "CODEX_HOME"}
+)
+"""Variables that a shell or a runtime sets, and nobody stores as secrets."""
+
+
+def of_the_machine(name: str) -> str:
+    """What to do about a variable of the machine; empty for any other one."""
+    if name not in OF_THE_MACHINE:
+        return ""
+    return f"Write the value out, or give a default (${{{name}:-...}})."
+
+
+@entry_rule(
+    "MH313",
+    Severity.WARNING,
+    "a variable of the machine that is looked up as a secret",
+    why=(
+        "Zimmer resolves every ${NAME} out of its secret store, before anything runs. HOME, PWD or PATH of the machine"
+        " are not asked: without a secret of that name the WHOLE session stops, and with one every session gets the"
+        " same value."
+    ),
+    fix="Write the value out, or give a default (${HOME:-/home/agent}); servers start in the session's clone.",
+)
+def variable_of_the_machine(context: Context, view: EntryView) -> Iterator[Hit]:
+    if context.secrets.names is not None:
+        return  # MH310 knows whether there is such a secret
+    for name in view.variables.required:
+        if name in OF_THE_MACHINE:
+            yield Hit(
+                place_of_variable(view, name),
+                f"${{{name}}} is looked up as a secret, not in the machine's environment: unless somebody stored one of"
+                " that name, the WHOLE session stops, on every runtime.",
+                fix=of_the_machine(name),
+                at_value=True,
+                subject=name,
+            )
+
+
 @catalog_rule(
     "MH311",
     Severity.WARNING,
@@ -96,8 +147,8 @@ def nearly_another_name(context: Context) -> Iterator[Hit]:
             told.add(suspect)
             yield Hit(
                 place_of_variable(context.entries[users[0]], suspect),
-                f"{suspect} of {users[0]} is nearly {model} of {joined(others)}: if it is a slip, every session with"
-                f" {users[0]} fails for one missing variable, on every runtime.",
+                f"{suspect} is nearly {model} of {joined(others)}: if it is a slip, every session with this server"
+                " fails for one missing variable, on every runtime.",
                 at_value=True,
                 others=others,
                 subject=model,
@@ -123,8 +174,9 @@ def impassable_value(context: Context) -> Iterator[Hit]:
             if said is not None:
                 yield Hit(
                     (user, *at),
-                    f"the given value of {name} {said[1]}, so {said[2].format(user)}, on every runtime.",
-                    severity=said[0],
+                    f"the given value of {name} {said.like}, so {said.follows}, on every runtime.",
+                    fix=said.fix,
+                    severity=said.severity,
                     at_value=True,
                     subject=name,
                 )
@@ -145,105 +197,40 @@ def used_secrets(context: Context) -> dict[str, list[Use]]:
     return {name: list(places) for name, places in uses.items()}
 
 
-def what_is_wrong(value: str, *, in_header: bool, required: bool) -> tuple[Severity, str, str] | None:
-    """How bad it is, what the value is like, and what follows (with a gap for the entry); never the value."""
-    if is_blank(value):
-        return (
-            (Severity.ERROR, "is blank, which counts as missing", "every session with {} fails") if required else None
-        )
-    if ANY_BRACED.search(value):
-        return (
-            Severity.ERROR,
-            "holds ${...}, which AIR takes for an unresolved placeholder",
-            "every session with {} fails",
-        )
-    if in_header and ("\n" in value or "\r" in value):
-        return Severity.WARNING, "holds a line break, which no header can", "{} is refused or called without it"
-    return None
+class Wrong(NamedTuple):
+    """What is wrong with a given value: what it is like, what follows, what to do; never the value."""
+
+    severity: Severity
+    like: str
+    follows: str
+    fix: str
 
 
-@entry_rule(
-    "MH320",
+FAILS = "every session with this server fails"
+BLANK = Wrong(
     Severity.ERROR,
-    "a credential written out",
-    why=(
-        "Everybody who can read the catalog has the credential, and so has its history after it was removed. It is"
-        " copied into the config file of every clone; in args it stands in the process list of the machine as well,"
-        " and no rotation of the secret store reaches it."
-    ),
-    fix="Write ${NAME}, seed the secret, and replace the credential at its provider: it is known now.",
+    "is blank, which counts as missing",
+    FAILS,
+    "Give the secret a value, or write ${NAME:-} where the server can do without it.",
 )
-def credential_written_out(_context: Context, view: EntryView) -> Iterator[Hit]:
-    for literal in credential_literals(view.fields):
-        exposed = "and every process list " if literal.at[0] == "args" else ""
-        yield Hit(
-            (view.name, *literal.at),
-            f"{literal.what} of {view.name} is a literal credential (***): every reader of the catalog {exposed}on"
-            " every runtime has it.",
-            at_value=True,
-        )
-
-
-@entry_rule(
-    "MH321",
-    Severity.NOTE,
-    "a secret handed over in args",
-    why="Arguments are shown by `ps` to every user of the machine and are often logged; an environment is not.",
-    fix="Hand it over in env, if the server reads it there.",
+BRACED = Wrong(
+    Severity.ERROR,
+    "holds ${...}, which AIR takes for an unresolved placeholder",
+    FAILS,
+    "Hand the value to the server in another way, e.g. in a file.",
 )
-def secret_in_args(_context: Context, view: EntryView) -> Iterator[Hit]:
-    for at, text in scanned_texts(view.fields):
-        names = list(dict.fromkeys(name for name, _ in occurrences(text) if names_credential(name)))
-        if at[0] == "args" and names:
-            yield Hit(
-                (view.name, *at),
-                f"{joined(names)} in {place_shown(at)} stands in the process list as long as {view.name} runs, on every"
-                " runtime.",
-                at_value=True,
-            )
-
-
-@entry_rule(
-    "MH322",
+BROKEN_LINE = Wrong(
     Severity.WARNING,
-    "a credential sent without encryption",
-    why=(
-        "With a plain http url the credential header crosses the network readable with each request. Only on the"
-        " machine itself (loopback) does nobody else hear it."
-    ),
-    fix="Use https.",
+    "holds a line break, which no header can",
+    "the server is refused or called without it",
+    "Store the value without line breaks.",
 )
-def credential_in_clear(_context: Context, view: EntryView) -> Iterator[Hit]:
-    headers = view.fields.get("headers")
-    named = (
-        [name for name, value in headers.items() if is_credential_header(name, value)]
-        if isinstance(headers, dict)
-        else []
-    )
-    if named and is_clear_text(view.fields.get("url")):
-        yield Hit(
-            (view.name, "url"),
-            f"{joined(named)} of {view.name} crosses the network readable by everyone on the way, on every runtime.",
-            at_value=True,
-        )
 
 
-def is_clear_text(url: object) -> bool:
-    """Whether requests to a url leave the machine unencrypted; a host that a placeholder names is not known."""
-    if not isinstance(url, str) or not url.lower().startswith("http://"):
-        return False
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return bool(host) and "${" not in host and not is_loopback(host)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is the machine itself."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+def what_is_wrong(value: str, *, in_header: bool, required: bool) -> Wrong | None:
+    """Why a value cannot pass where it is used; None where it can."""
+    if is_blank(value):
+        return BLANK if required else None
+    if ANY_BRACED.search(value):
+        return BRACED
+    return BROKEN_LINE if in_header and ("\n" in value or "\r" in value) else None
