@@ -1,11 +1,13 @@
-"""The pytest plugin: `pytest mcp.json` judges a catalog, one test an entry and one for the file as a whole.
+"""The pytest plugin: `pytest mcp.json` judges a catalog, `pytest SCENARIO.toml` plays a scenario on its runtimes.
 
-A catalog is collected only when it is named on the command line; nothing is imported before.
+Of a catalog each entry is a test, and the file as a whole; of a scenario each runtime. Either is collected only when
+it is named on the command line; nothing is imported before.
 """
 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +16,11 @@ import pytest
 
 if TYPE_CHECKING:
     from harness.gate.model import Finding, Severity
+    from harness.scenario.model import Scenario
 
 LEVELS = ("error", "warning", "note")
 WHOLE_FILE = "the file"
+SCENARIO_MARK = re.compile(r"^schema[ \t]*=", re.MULTILINE)
 OPTIONS = {
     "--mcp-base": "judge what changes against a file or a git revision",
     "--mcp-roots": "the agent roots (default: roots.json beside the catalog)",
@@ -29,6 +33,14 @@ class EntryFindingsError(Exception):
     """Findings at or above the level that fails a test; the message is what the report shows."""
 
 
+class ScenarioFailedError(AssertionError):
+    """What was expected was not seen; the message is the timeline."""
+
+
+class ScenarioBrokenError(Exception):
+    """A program of the run raised, or the harness is at fault; the message is the timeline."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The gate's options, each with the meaning of its counterpart of `mcp-harness gate`."""
     group = parser.getgroup("mcp-harness", "gate on an MCP catalog named on the command line")
@@ -38,11 +50,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--mcp-runtime", action="append", default=[], help="claude, codex or pi, NAME@VERSION, or all")
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CatalogFile | None:
-    """Take a JSON file that the user named; one that merely lies in a test folder is left alone."""
-    if file_path.suffix == ".json" and is_named(file_path, parent.session):
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CatalogFile | ScenarioFile | None:
+    """Take a catalog or a scenario that the user named; one that merely lies in a test folder is left alone."""
+    if file_path.suffix not in (".json", ".toml") or not is_named(file_path, parent.session):
+        return None
+    if file_path.suffix == ".json":
         return CatalogFile.from_parent(parent, path=file_path)
-    return None
+    return ScenarioFile.from_parent(parent, path=file_path) if looks_like_scenario(file_path) else None
+
+
+def looks_like_scenario(path: Path) -> bool:
+    """Whether a TOML file begins as scenarios do: with the version of their format."""
+    try:
+        return SCENARIO_MARK.search(path.read_text(encoding="utf-8", errors="replace")) is not None
+    except OSError:
+        return False
 
 
 def is_named(path: Path, session: pytest.Session) -> bool:
@@ -135,6 +157,60 @@ class EntryItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where an editor finds the entry."""
         return self.path, self.line_number - 1, f"mcp-harness: {self.name}"
+
+
+class ScenarioFile(pytest.File):
+    """A scenario named on the command line."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """One item for each runtime that it names, marked with the ids that it decides."""
+        from harness.errors import HarnessError
+        from harness.gate.spawn import runtime_named
+        from harness.scenario.reading import load_scenario
+
+        try:
+            scenario = load_scenario(self.path)
+        except HarnessError as error:
+            raise self.CollectError(str(error)) from None
+        for name in scenario.runtimes:
+            label = runtime_named(name).label
+            item: ScenarioItem = ScenarioItem.from_parent(self, name=label, scenario=scenario)
+            if scenario.requirements:
+                item.add_marker(pytest.mark.requirement(*scenario.requirements))
+            yield item
+
+
+class ScenarioItem(pytest.Item):
+    """A scenario on one runtime."""
+
+    def __init__(self, *, scenario: Scenario, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.scenario = scenario
+
+    def runtest(self) -> None:
+        """Play it in the calmest order; raise unless its verdict lets a run pass."""
+        from harness.report.masking import mask
+        from harness.scenario.production import play
+        from harness.scenario.timeline import CALM, timeline
+        from harness.scenario.verdicts import BROKEN
+
+        report = play(self.scenario, self.name)
+        code = report.verdict.exit_code
+        if code == 0:
+            return
+        lines = timeline(report, real_seconds=None, order=CALM, exit_code=code)
+        told = "\n".join(mask(each) for each in lines)
+        raise ScenarioBrokenError(told) if report.verdict in BROKEN else ScenarioFailedError(told)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The timeline instead of a traceback."""
+        if isinstance(excinfo.value, (ScenarioFailedError, ScenarioBrokenError)):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where an editor finds it."""
+        return self.path, 0, f"mcp-harness: {self.scenario.id} on {self.name}"
 
 
 def line(finding: Finding) -> str:

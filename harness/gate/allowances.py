@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator
 
 from harness.gate.model import Allowance, Finding, Place, Severity
-from harness.gate.rule import RULES, Rule
+from harness.gate.rule import COMPARISON_CHECKS, RULES, Rule
 from harness.inputs.settings import Allow, Settings
 
 STALE = Rule(
@@ -53,13 +53,21 @@ class AllowanceBook:
         until = allow.until.isoformat() if allow.until else None
         return finding._replace(allowance=Allowance(str(self._place(valid[0])), allow.reason, until))
 
-    def leftovers(self, *, whole_catalog: bool, judged: frozenset[str]) -> Iterator[Finding]:
-        """Findings about allowances: over ones always, stale ones only where the run could have used them."""
+    def leftovers(
+        self, *, whole_catalog: bool, judged: frozenset[str], altered: frozenset[str] = frozenset()
+    ) -> Iterator[Finding]:
+        """Findings about allowances: over ones always, stale ones only where the run could have used them.
+
+        A rule on changes could have, where the entry was `altered`.
+        """
         for index, allow in enumerate(self._settings.allow):
             subject = f"{allow.rule} {allow.entry or 'on any entry'}"
+            could_use = whole_catalog or allow.entry in judged
+            if allow.rule in COMPARISON_CHECKS:
+                could_use = allow.entry in altered
             if self._over(allow):
                 yield self._finding(EXPIRED, index, f"the allowance for {subject} ended on {allow.until}")
-            elif index not in self._used and (whole_catalog or allow.entry in judged):
+            elif index not in self._used and could_use:
                 yield self._finding(STALE, index, f"the allowance for {subject} matches no finding")
 
     def _over(self, allow: Allow) -> bool:

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fake_runtimes.profile import PINNED, UnknownProfileError, known_profiles
-from harness.errors import UserInputError
+from harness.errors import CannotRunError, UserInputError
 from harness.gate.context import Context, SecretKnowledge
 from harness.gate.engine import Base, GateRequest
 from harness.gate.model import Severity
+from harness.gate.rule import RULES
+from harness.gate.rules import load_rules
 from harness.gate.spawn import Runtime, runtime_named
 from harness.inputs.document import Document
 from harness.inputs.files import SETTINGS_NAME, display_path, find_upward, folder_in_repository, read_document
-from harness.inputs.git import read_at, resolve
+from harness.inputs.git import names_file, read_at, resolve
 from harness.inputs.limits import MAXIMUM_ENTRIES
 from harness.inputs.lists import read_known_secrets, read_secrets, read_tools
 from harness.inputs.settings import Settings, read_settings
@@ -48,6 +50,11 @@ class Assembled(NamedTuple):
 
 def assemble(options: GateOptions, today: datetime.date) -> Assembled:
     """Read everything that a run needs. Raises UserInputError and CannotRunError, each with one line."""
+    if options.every_entry and options.base is None:
+        raise UserInputError(
+            "--all says that untouched entries are judged too, and without --base there is nothing to compare with",
+            fix="Add --base, or leave --all out: every entry is judged then.",
+        )
     path, settings = _catalog_and_settings(options.catalog)
     document = _objects_only(read_document(path))
     if len(document.tree) > MAXIMUM_ENTRIES:
@@ -57,7 +64,9 @@ def assemble(options: GateOptions, today: datetime.date) -> Assembled:
         )
     roots_path = _roots_path(options.roots, settings, path)
     roots = _objects_only(read_document(roots_path)) if roots_path else None
-    runtimes, pinned = _runtimes(options.runtimes or settings.runtimes or ())
+    where = "--runtime" if options.runtimes else f"{settings.file}: runtimes"
+    runtimes, pinned = _runtimes(options.runtimes or settings.runtimes or (), where)
+    _check_allowances(settings)
     context = Context(
         document,
         runtimes=runtimes,
@@ -113,15 +122,40 @@ def _roots_path(named: str | None, settings: Settings, catalog: Path) -> Path | 
     return beside if beside.is_file() else None
 
 
-def _runtimes(named: tuple[str, ...]) -> tuple[tuple[Runtime, ...], bool]:
+def _check_allowances(settings: Settings) -> None:
+    """An allowance for a rule that does not exist would let nothing pass, ever."""
+    load_rules()
+    for allow, line in zip(settings.allow, settings.allow_lines, strict=False):
+        if allow.rule not in RULES:
+            raise UserInputError(
+                f"there is no rule {allow.rule}",
+                file=settings.file,
+                line=line,
+                fix="mcp-harness explain lists all rules.",
+            )
+
+
+def _runtimes(named: tuple[str, ...], where: str) -> tuple[tuple[Runtime, ...], bool]:
+    """The runtimes that were named, or the pinned ones; `where` they were named is for messages."""
     texts = [
         text for name in named or tuple(PINNED) for text in (known_profiles() if name == EVERY_RUNTIME else (name,))
     ]
     try:
         runtimes = tuple(dict.fromkeys(runtime_named(text) for text in texts))
     except UnknownProfileError as error:
-        raise UserInputError(f"--runtime: {error}") from None
+        family = next((text.partition("@")[0] for text in texts if not _is_known(text)), "")
+        if family in PINNED:
+            raise CannotRunError(f"{where}: {error}") from None
+        raise UserInputError(f"{where}: {error}") from None
     return runtimes, {runtime.profile.name for runtime in runtimes} == set(PINNED.values())
+
+
+def _is_known(text: str) -> bool:
+    try:
+        runtime_named(text)
+    except UnknownProfileError:
+        return False
+    return True
 
 
 def _secrets(options: GateOptions, settings: Settings) -> SecretKnowledge:
@@ -140,15 +174,14 @@ def _instance(environment: str) -> Instance:
 
 def _base(named: str, catalog: Path, roots: Path | None, head: Context) -> Base:
     """The other side: a file of that name if there is one, else the catalog at a git revision."""
-    if Path(named).exists():
+    if names_file(named):
         return Base(display_path(Path(named)), _base_context(read_document(Path(named)), head.roots_document, head))
     revision = resolve(named, catalog.resolve().parent)
     content = read_at(revision, catalog)
-    label = f"{revision.label}:{head.document.name}"
-    document = Document.parse(label, content if content is not None else b"{}")
+    document = Document.parse(f"{revision.place}:{head.document.name}", b"{}" if content is None else content)
     roots_content = read_at(revision, roots) if roots else None
     roots_document = (
-        Document.parse(f"{revision.label}:{display_path(roots)}", roots_content) if roots and roots_content else None
+        Document.parse(f"{revision.place}:{display_path(roots)}", roots_content) if roots and roots_content else None
     )
     return Base(revision.label, _base_context(document, roots_document, head))
 

@@ -105,8 +105,8 @@ def test_a_folder_a_missing_file_and_no_catalog_at_all_are_told_apart(gate):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--runtime", "claude@9.9.9"],
         ["--runtime", "gemini"],
+        ["--runtime", "gemini@1.0"],
         ["--format", "yaml"],
         ["--format", "json", "--format", "text"],
         ["--format", "json=no/such/folder.json"],
@@ -373,3 +373,22 @@ def test_what_programs_read_is_utf_8_whatever_the_terminal_speaks(gate):
     command = [sys.executable, "-m", "harness.cli", "gate", "--format", "junit"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert "Später." in done.stdout.decode("utf-8")
+
+
+def test_a_version_that_nobody_measured_is_not_here_to_be_run(gate):
+    write({**SCHEMA, "a": STDIO})
+    code, out, err = gate("--runtime", "claude@9.9.9")
+    assert (code, out) == (3, "")
+    assert "claude@2.1.268" in err
+    Path("mcp-harness.toml").write_text('runtimes = ["codex@9"]\n')
+    code, _, err = gate()
+    assert code == 3
+    assert "mcp-harness.toml: runtimes:" in err
+
+
+def test_an_allowance_for_a_rule_that_does_not_exist_is_refused_at_its_line(gate):
+    write({**SCHEMA, "a": STDIO})
+    Path("mcp-harness.toml").write_text('\n[[allow]]\nrule = "MH999"\nreason = "r"\n')
+    code, _, err = gate()
+    assert code == 2
+    assert "mcp-harness.toml:2: there is no rule MH999" in err
