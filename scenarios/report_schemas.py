@@ -16,6 +16,8 @@ PACKAGE_OF = {
     "variants-report": "harness.requirements",
     "vectors-list": "harness.vectors",
     "vectors-check": "harness.vectors",
+    "run-report": "harness.scenario",
+    "scenarios-list": "harness.scenario",
 }
 
 

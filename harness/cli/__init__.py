@@ -31,6 +31,12 @@ COMMANDS: dict[str, dict[str, str]] = {
         "gate": "judge an mcp.json on every agent runtime, or what a change to it does",
         "explain": "tell why a rule exists, which incident it comes from and how to fix a finding",
     },
+    "Reproduce an incident": {
+        "run": "play a scenario, shipped or your own, and show who did what when",
+        "scenarios": "list the scenarios that are shipped, with the incidents they stand for",
+        "shrink": "make a failure file small, and say it without any choice: holds, ready to commit",
+        "campaign": "play a family of scenarios from ever new seeds, and keep each way to fail once",
+    },
     "For those who work on the harness": {
         "dev": "requirements, known-bad variants and test vectors",
     },

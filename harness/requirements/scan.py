@@ -1,12 +1,15 @@
-"""Which tests name which requirements, read from the source without running or importing any of it."""
+"""Which tests and scenario files name which requirements, read from the source without running any of it."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
+
+from harness.scenario.positions import positions
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -37,9 +40,14 @@ class Scan(NamedTuple):
 
 
 def scan_tree(root: Path) -> Scan:
-    """Scan `scenarios/**/*.py` below the source root."""
-    files = sorted((root / "scenarios").rglob("*.py"))
-    return merge(scan_source(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8")) for file in files)
+    """Scan `scenarios/**/*.py` and `scenarios/incidents/*.toml` below the source root."""
+    tests = sorted((root / "scenarios").rglob("*.py"))
+    played = sorted((root / "scenarios" / "incidents").glob("*.toml"))
+    return merge(
+        scan(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8"))
+        for scan, files in ((scan_source, tests), (scan_scenario, played))
+        for file in files
+    )
 
 
 def merge(scans: Iterable[Scan]) -> Scan:
@@ -83,6 +91,20 @@ def scan_source(file: str, text: str) -> Scan:
         checks += [Check(str(identifier), file, mark.lineno, test) for identifier in literal]
     smoke = (file,) if any(_is_mark(node, "smoke") for node in nodes) else ()
     return Scan(tuple(checks), tuple(faults), smoke)
+
+
+@functools.cache
+def scan_scenario(file: str, text: str) -> Scan:
+    """Scan one scenario file's text: the ids in its `requirements`. Its other faults are told when it is collected."""
+    try:
+        tree = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return Scan(faults=(ScanFault(file, 1, f"is no TOML: {error}"),))
+    named = tree.get("requirements", [])
+    line = positions(text).line(("requirements",))
+    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        return Scan(faults=(ScanFault(file, line, "requirements must be a list of ids"),))
+    return Scan(tuple(Check(each, file, line, str(tree.get("title", ""))) for each in named))
 
 
 def _marks(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.Call, bool]]:

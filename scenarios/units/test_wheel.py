@@ -51,6 +51,8 @@ def test_the_wheel_holds_the_data_and_no_tests(unpacked):
     assert "harness/requirements/schemas/variants-report.schema.json" in names
     assert "harness/vectors/schemas/vectors-check.schema.json" in names
     assert "harness/reference/catalog/air.mcp.schema.json" in names
+    assert "harness/scenario/incidents/702.toml" in names
+    assert "harness/scenario/schemas/scenario.schema.json" in names
     assert not [name for name in names if name.startswith("scenarios/")]
 
 
@@ -78,3 +80,11 @@ def test_the_installed_developer_commands_say_what_needs_the_source_tree(install
     variants = installed("dev", "variants")
     assert variants.returncode == 3
     assert variants.stderr.count("\n") == 1
+
+
+def test_the_installed_command_plays_a_shipped_scenario(installed):
+    done = installed("run", "702")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "PASS  702 on codex@0.146.0" in done.stdout
+    assert "702" in installed("scenarios").stdout
+    assert installed("run", "702", "--variant", "codex-is-left-to-its-own-budget").returncode == 3

@@ -145,6 +145,7 @@ class Scheduler:
         now: float = 0.0,
         step_limit: int = STEP_LIMIT,
         watchdog_seconds: float = WATCHDOG_SECONDS,
+        longest_stall_seconds: float = inf,
     ) -> None:
         self.decisions, self.now = decisions, now
         self.steps = 0
@@ -155,6 +156,7 @@ class Scheduler:
         self._limits: list[Timer] = []
         self._sequence = 0
         self._step_limit, self._watchdog_seconds = step_limit, watchdog_seconds
+        self._longest_stall_seconds = longest_stall_seconds
 
     def start(self, coroutine: Coroutine[Any, Any, Any], owner: Any, name: str) -> ScheduledTask:
         """Make a task ready, behind all that are. Raises WorldFault when it is no coroutine."""
@@ -185,6 +187,7 @@ class Scheduler:
         decisions = self.decisions
         choose = None if decisions.calm else decisions.choose
         timers = self._timers
+        longest_stall = self._longest_stall_seconds
         check_at = 0
         while True:
             ready = self._ready
@@ -202,7 +205,7 @@ class Scheduler:
             task = ready.pop(choose(RUN, len(ready)) if len(ready) > 1 else 0)
             while timers and timers[0][1] != timers[0][2].timer:
                 heappop(timers)  # its task was notified: no time at which anything happens
-            if timers and choose(STALL, 2):
+            if timers and timers[0][0] - self.now <= longest_stall and choose(STALL, 2):
                 task.stalled = True
                 self._set_timer(timers, task, timers[0][0])
                 continue

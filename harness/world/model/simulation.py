@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -70,11 +71,16 @@ class Simulation:
         start_seconds: float = DEFAULT_START_SECONDS,
         step_limit: int = STEP_LIMIT,
         watchdog_seconds: float = WATCHDOG_SECONDS,
+        longest_stall_seconds: float = inf,
     ) -> None:
         self._source = decisions or Calm()
         self.decisions = self._source if self._source.calm else Recording(self._source)
         self.scheduler = Scheduler(
-            self.decisions, now=start_seconds, step_limit=step_limit, watchdog_seconds=watchdog_seconds
+            self.decisions,
+            now=start_seconds,
+            step_limit=step_limit,
+            watchdog_seconds=watchdog_seconds,
+            longest_stall_seconds=longest_stall_seconds,
         )
         self.seed, self.started_seconds = seed, start_seconds
         self.faults = FaultPlan(faults)

@@ -1,0 +1,210 @@
+"""`mcp-harness run`: play a scenario, or a failure again, and show who did what when."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from fake_runtimes.profile import UnknownProfileError
+from harness.cli.keeping import keep
+from harness.errors import CannotRunError, UserInputError
+from harness.gate.spawn import Runtime, runtime_named
+from harness.inputs.files import display_path, read_text
+from harness.report.masking import MASK, mask
+from harness.report.safety import visible
+from harness.scenario.failure import (
+    Failure,
+    failure_of,
+    failure_text,
+    is_failure_text,
+    load_failure,
+    parse_decisions,
+    replay,
+)
+from harness.scenario.library import find
+from harness.scenario.model import Scenario
+from harness.scenario.production import Report, is_claimed, play
+from harness.scenario.reading import load_scenario
+from harness.scenario.rendering import run_document
+from harness.scenario.timeline import CALM, points, texts
+from harness.scenario.variants import find_variant, in_place
+from harness.scenario.verdicts import Verdict, worst
+from harness.world.model import Decisions, Replayed, Seeded
+
+SHORTEST_SECRET = 4
+OF_A_SCENARIO = ("runtime", "seed", "decisions", "variant")
+SAVED = (Verdict.FAIL, Verdict.TIMEOUT, Verdict.DEADLOCK, Verdict.CRASH)
+
+
+class Played(NamedTuple):
+    """What was run: each report with its real seconds, who chose the order, which variant was in place, a hint."""
+
+    scenario: Scenario
+    reports: list[tuple[Report, float]]
+    order: str
+    seed: int | None
+    variant: str | None
+    hint: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument(
+        "scenario", metavar="FILE|ID", help="a scenario file, a failure file, or the id of a shipped scenario (702)"
+    )
+    parser.add_argument(
+        "--runtime",
+        action="append",
+        metavar="NAME[@VERSION]",
+        help="on this runtime alone; repeatable (default: each that the scenario names)",
+    )
+    choices = parser.add_mutually_exclusive_group()
+    choices.add_argument(
+        "--seed", type=int, metavar="N", help="draw what runs first, stalls and strikes from this seed"
+    )
+    choices.add_argument("--decisions", metavar="FILE", help="replay these decisions strictly")
+    parser.add_argument("--variant", metavar="NAME", help="with this known-bad variant in place of the right rule")
+    parser.add_argument(
+        "--points", action="store_true", help="list every switch point first: what `at` of a hold or a fault may be"
+    )
+    parser.add_argument("--save", metavar="DIR", help="write a failure file there for each run that fails")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 pass, 1 it fails, 2 unusable, 3 it is not about that runtime, 4 a fault of the harness."""
+    path = find(arguments.scenario)
+    is_failure = is_failure_text(read_text(path))
+    played = play_failure(path, arguments) if is_failure else play_scenario(path, arguments)
+    verdict = worst([report.verdict for report, _ in played.reports])
+    text = as_json(played, verdict) if arguments.format == "json" else as_text(played, with_points=arguments.points)
+    sys.stdout.write(text + "\n")
+    for line in hints(played, arguments.save):
+        print(line, file=sys.stderr)
+    return verdict.exit_code
+
+
+def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
+    """A scenario on each runtime that is asked for."""
+    scenario = load_scenario(path)
+    runtimes = chosen_runtimes(scenario, arguments.runtime or ())
+    variant = None if arguments.variant is None else find_variant(arguments.variant)
+    played = Played(scenario, [], chosen_order(arguments), arguments.seed, variant.name if variant else None)
+    with in_place(variant):
+        for runtime in runtimes:
+            began = time.perf_counter()
+            decisions = chosen_decisions(arguments)
+            report = play(scenario, runtime, decisions, seed=arguments.seed or 0, notes_points=arguments.points)
+            played.reports.append((report, time.perf_counter() - began))
+    return played
+
+
+def play_failure(path: Path, arguments: argparse.Namespace) -> Played:
+    """A failure again, as it was."""
+    given = next((name for name in OF_A_SCENARIO if getattr(arguments, name) is not None), None)
+    if given is not None:
+        raise UserInputError(
+            f"--{given} does not go with a failure file, which says it itself", fix="Leave the option out."
+        )
+    failure = load_failure(path)
+    variant = None if failure.variant is None else find_variant(failure.variant)
+    with in_place(variant):
+        began = time.perf_counter()
+        again = replay(failure, notes_points=arguments.points)
+        seconds = time.perf_counter() - began
+    shown = display_path(path)
+    report = again.report._replace(scenario=again.report.scenario._replace(file=shown))
+    return Played(report.scenario, [(report, seconds)], "replayed decisions", failure.seed, failure.variant, again.hint)
+
+
+def chosen_runtimes(scenario: Scenario, named: Iterable[str]) -> list[Runtime]:
+    """Those asked for, else all that the scenario names. Raises UserInputError and CannotRunError."""
+    try:
+        runtimes = [runtime_named(name) for name in named or scenario.runtimes]
+    except UnknownProfileError as error:
+        raise UserInputError(f"--runtime: {error}") from None
+    for runtime in runtimes:
+        if not is_claimed(scenario, runtime):
+            about = ", ".join(scenario.runtimes)
+            raise CannotRunError(f"{scenario.file} says nothing of {runtime.label}: it is about {about}")
+    return runtimes
+
+
+def chosen_decisions(arguments: argparse.Namespace) -> Decisions | None:
+    """The source of choices; None: the calmest order."""
+    if arguments.decisions is not None:
+        return read_decisions(Path(arguments.decisions))
+    return None if arguments.seed is None else Seeded(arguments.seed)
+
+
+def read_decisions(path: Path) -> Decisions:
+    """What replays a list of decisions, written as failure files write them. Raises UserInputError."""
+    try:
+        return Replayed(parse_decisions(read_text(path)))
+    except ValueError as error:
+        raise UserInputError(
+            f"holds no decisions: {error}", file=display_path(path), fix="Write them as run.3=1 stall*12."
+        ) from None
+
+
+def chosen_order(arguments: argparse.Namespace) -> str:
+    """Who chose what runs first, as the report says it."""
+    if arguments.decisions is not None:
+        return f"decisions of {arguments.decisions}"
+    return CALM if arguments.seed is None else f"seed {arguments.seed}"
+
+
+def as_text(played: Played, *, with_points: bool) -> str:
+    """The timelines."""
+    before = [line for report, _ in played.reports if with_points for line in (*points(report), "")]
+    lines = [*before, *texts(played.reports, played.order).split("\n")]
+    return "\n".join(visible(without_secrets(line, played.scenario)) for line in lines)
+
+
+def as_json(played: Played, verdict: Verdict) -> str:
+    """The document, indented by two."""
+    document = run_document(
+        played.reports, seed=played.seed, variant=played.variant, verdict=verdict, exit_code=verdict.exit_code
+    )
+    return json.dumps(masked(document, played.scenario), indent=2, allow_nan=False)
+
+
+def hints(played: Played, folder: str | None) -> Iterable[str]:
+    """What else is to be said; failure files are written here."""
+    if played.hint:
+        yield played.hint
+    for report, _ in played.reports:
+        if folder is not None and report.verdict in SAVED:
+            saved = save(failure_of(report, seed=played.seed or 0, variant=played.variant), Path(folder))
+            yield f"reproduce: mcp-harness run {saved}   smaller: mcp-harness shrink {saved}"
+
+
+def save(failure: Failure, folder: Path) -> str:
+    """Write a failure file; the answer is its path. Raises UserInputError."""
+    path = folder / failure.name
+    keep(path, failure_text(failure), "--save")
+    return display_path(path)
+
+
+def without_secrets(text: str, scenario: Scenario) -> str:
+    """A text with the scenario's own secrets masked, and whatever else looks like one."""
+    values = [*scenario.secrets.values()]
+    values += [value for each in scenario.credentials for value in (each.access_token, each.refresh_token) if value]
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= SHORTEST_SECRET:
+            text = text.replace(value, MASK)
+    return mask(text)
+
+
+def masked(value: object, scenario: Scenario) -> object:
+    """A document with every text in it masked."""
+    if isinstance(value, str):
+        return without_secrets(value, scenario)
+    if isinstance(value, dict):
+        return {key: masked(item, scenario) for key, item in value.items()}
+    return [masked(item, scenario) for item in value] if isinstance(value, list) else value

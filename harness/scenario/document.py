@@ -1,0 +1,216 @@
+"""A scenario's text as a tree that fits the schema, with a line for every key. Errors are one line each."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any, NamedTuple, NoReturn
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from harness.errors import UserInputError
+from harness.gate.nearness import did_you_mean
+from harness.scenario.positions import Path, Positions, positions
+
+SCHEMA_NAME = "scenario.schema.json"
+DOCS = "harness/scenario/README.md"
+CHOICES_SHOWN = 12
+LIMITS = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "minLength": "a text of a length of at least",
+    "minItems": "a list of a length of at least",
+    "maxItems": "a list of a length of at most",
+    "uniqueItems": "a list without repetitions:",
+}
+TYPES = {
+    "string": "a text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+class Document(NamedTuple):
+    """A text that fits the schema. `name` is shown to the user."""
+
+    name: str
+    text: str
+    tree: dict[str, Any]
+    places: Positions
+
+    def fail(self, path: Path, what: str, fix: str = "") -> NoReturn:
+        """End with one line that names the file and the line of a key."""
+        raise UserInputError(what, file=self.name, line=self.places.line(path), fix=fix)
+
+
+@functools.cache
+def schema() -> dict[str, Any]:
+    """The schema of scenario files as it travels with the package."""
+    text = (files("harness.scenario") / "schemas" / SCHEMA_NAME).read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+@functools.cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(schema())
+
+
+def parse(name: str, text: str) -> Document:
+    """Read and check a text. Raises UserInputError for the first fault, in the order of the lines."""
+    try:
+        tree = tomllib.loads(text)
+        document = Document(name, text, tree, positions(text))
+        _check_values(document, tree, ())
+        faults = [found for error in _validator().iter_errors(tree) for found in _of_one_kind(error)]
+    except tomllib.TOMLDecodeError as error:
+        raise _not_toml(name, text, error) from None
+    except RecursionError:
+        raise UserInputError("is nested too deeply", file=name, fix="Flatten it.") from None
+    if faults:
+        # What is missing is often there under a misspelt name, so that is told last.
+        told = [(fault.validator == "required", *_told(fault)) for fault in faults]
+        _, path, what, fix = min(told, key=lambda each: (each[0], document.places.line(each[1])))
+        document.fail(path, what, fix)
+    return document
+
+
+def _not_toml(name: str, text: str, error: tomllib.TOMLDecodeError) -> UserInputError:
+    place = _PLACE.search(str(error))
+    line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, None)
+    what = _PLACE.sub("", str(error)).replace("(at end of document)", "").strip()
+    return UserInputError(
+        f"is no TOML: {what}", file=name, line=line, column=column, fix=f"{DOCS} has complete examples."
+    )
+
+
+def _check_values(document: Document, value: Any, path: Path) -> None:
+    """Only what JSON knows: dates and infinite numbers have no meaning here."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_values(document, item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _check_values(document, item, (*path, index))
+    elif not isinstance(value, (str, bool, int, float)):
+        document.fail(path, f"{_called(path)} is a {type(value).__name__}", "Write it as a text, in quotes.")
+    elif isinstance(value, float) and not math.isfinite(value):
+        document.fail(path, f"{_called(path)} is {value}", "Leave the key out for no limit.")
+
+
+def _of_one_kind(error: ValidationError) -> Iterable[ValidationError]:
+    """A step or an expectation is of the kind that its key tells: judge it as that kind alone."""
+    if error.validator != "oneOf" or len(error.absolute_path) != 2:
+        return (error,)
+    what, instance = str(error.absolute_path[0]), error.instance
+    kind = kind_of(what, instance) if isinstance(instance, Mapping) else None
+    if kind is None:
+        return (error,)
+    part = _validator().evolve(schema={"$ref": f"#/$defs/{what}_{kind}", "$defs": schema()["$defs"]})
+    inner = list(part.iter_errors(instance))
+    for each in inner:
+        each.parent = error
+    return inner
+
+
+def kinds(what: str) -> tuple[str, ...]:
+    """The kinds of steps (`step`) or expectations (`expect`), each named by the key that tells it."""
+    prefix = f"{what}_"
+    return tuple(name.removeprefix(prefix) for name in schema()["$defs"] if name.startswith(prefix))
+
+
+def kind_of(what: str, table: Mapping[str, Any]) -> str | None:
+    """The kind of a step or an expectation; None when no key tells it, or more than one does."""
+    found = [kind for kind in kinds(what) if kind in table]
+    return found[0] if len(found) == 1 else None
+
+
+def _told(error: Any) -> tuple[Path, str, str]:
+    """Where, what, and what to do. The fields of an error of the validator may be anything."""
+    path: Path = tuple(error.absolute_path)
+    match error.validator:
+        case "additionalProperties":
+            known = list(error.schema.get("properties", ()))
+            key = next(key for key in error.instance if key not in known)
+            return (*path, key), f"{_called(path)} has no key `{key}`", _nearest(key, known)
+        case "required":
+            missing = next(key for key in error.validator_value if key not in error.instance)
+            return path, f"{_called(path)} lacks `{missing}`", f"Add {missing} = ...; see {DOCS}."
+        case "oneOf":
+            return path, *_kind_fault(path, error.instance)
+        case "type":
+            names = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
+            wanted = " or ".join(TYPES[name] for name in names)
+            return path, f"{_called(path)} is {_shown(error.instance)}, not {wanted}", f"Make it {wanted}."
+        case "enum":
+            return path, f"{_called(path)} is {_shown(error.instance)}", _nearest(error.instance, error.validator_value)
+        case "const":
+            return path, f"{_called(path)} is {_shown(error.instance)}", f"It must be {_shown(error.validator_value)}."
+        case "anyOf":
+            return path, f"{_called(path)} is {_shown(error.instance)}", _allowed(error)
+        case "pattern":
+            return path, f"{_called(path)} is {_shown(error.instance)}", f"It must match {error.validator_value}."
+    limit = LIMITS.get(error.validator, error.validator)
+    what = f"{_called(path)} is {_shown(error.instance)}, which must be {limit} {error.validator_value}"
+    return path, what, f"See {DOCS}."
+
+
+def _allowed(error: Any) -> str:
+    """What one of several forms would be."""
+    kinds_allowed = [TYPES[each["type"]] for each in error.validator_value if each.get("type") in TYPES]
+    patterns = [each["pattern"] for each in error.validator_value if "pattern" in each]
+    if patterns:
+        return f"It must match {patterns[0]}, or be a list of such."
+    return f"It must be {' or '.join([*dict.fromkeys(kinds_allowed), 'as ' + DOCS + ' tells'])}."
+
+
+def _kind_fault(path: Path, table: Any) -> tuple[str, str]:
+    known = kinds(str(path[0]))
+    found = [kind for kind in known if kind in table] if isinstance(table, Mapping) else []
+    if len(found) > 1:
+        return f"{_called(path)} has both `{found[0]}` and `{found[1]}`", "Make two of it."
+    if not isinstance(table, Mapping):
+        return f"{_called(path)} is {_shown(table)}, not a table", f"See {DOCS}."
+    near = next((near for key in table if (near := did_you_mean(key, known))), None)
+    hint = f"Did you mean {near}?" if near else f"It needs one of {', '.join(known)}."
+    return f"{_called(path)} has no key that tells what it is", hint
+
+
+def _nearest(written: object, known: Iterable[Any]) -> str:
+    names = [str(each) for each in known]
+    near = did_you_mean(str(written), names, 0.6)
+    if near:
+        return f"Did you mean {near}?"
+    shown = ", ".join(names[:CHOICES_SHOWN])
+    return f"There are {shown}{', ...' if len(names) > CHOICES_SHOWN else ''}." if names else ""
+
+
+def _called(path: Path) -> str:
+    """A path in words: `[[step]] 2 turns`, `[server.a] status`, `runtime`."""
+    if not path:
+        return "the file"
+    head, *rest = path
+    if rest and isinstance(rest[0], int):
+        return " ".join([f"[[{head}]]", str(rest[0] + 1), *_rest(rest[1:])])
+    if rest and head in ("server", "package", "catalog"):
+        return " ".join([f"[{head}.{rest[0]}]", *_rest(rest[1:])])
+    return " ".join(_rest(list(path)))
+
+
+def _rest(path: Iterable[str | int]) -> list[str]:
+    return [f"`{part}`" if isinstance(part, str) else str(part + 1) for part in path]
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."

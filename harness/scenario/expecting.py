@@ -1,0 +1,107 @@
+"""The expectations of a scenario file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from harness.scenario import model
+from harness.scenario.document import Document, kind_of
+from harness.scenario.model import Expectation, Often
+from harness.scenario.positions import Path
+from harness.scenario.sentences import sentence
+from harness.scenario.vocabulary import Vocabulary, checked_runtimes, read_match
+
+OFTEN = ("times", "at_least", "at_most", "never")
+OF_A_SESSION = ("exit", "request", "server", "output")
+TEXTS = ("contains", "lacks", "matches")
+OF_A_FILE = (*TEXTS, "absent", "mode")
+
+
+def read_expectation(document: Document, names: Vocabulary, index: int, table: Mapping[str, Any]) -> Expectation:
+    """One `[[expect]]`. Raises UserInputError."""
+    path = ("expect", index)
+    kind = kind_of("expect", table) or ""
+    names.session(table.get("session"), (*path, "session"), needed=kind in OF_A_SESSION)
+    check = read_check(names, kind, table, path)
+    return Expectation(
+        check,
+        table.get("says") or sentence(check),
+        names.step(table.get("after"), (*path, "after")),
+        table.get("warns", False),
+        checked_runtimes(document, table, "only_on", path),
+        document.places.line((*path, kind)),
+    )
+
+
+def read_check(names: Vocabulary, kind: str, table: Mapping[str, Any], path: Path) -> model.Check:
+    """What is looked at."""
+    session = table.get("session")
+    match kind:
+        case "exit":
+            return model.ExitIs(table["exit"], session, table.get("run"))
+        case "event":
+            before = read_match(table["before"]) if "before" in table else None
+            return model.EventHappens(read_match(table), read_often(names.document, table, path), _span(table), before)
+        case "request":
+            return read_request(names, table, path)
+        case "server":
+            name = names.server(table["server"], (*path, "server"))
+            return model.ServerIs(name, table["is"], table.get("text", "*"), session)
+        case "file":
+            return read_file(names.document, table, path)
+        case "row":
+            name, _, key = table["row"].partition("/")
+            return model.RowIs(name, key, table.get("contains"), table.get("lacks"), table.get("absent", False))
+        case "received":
+            name = names.server(table["received"], (*path, "received"))
+            return model.Received(name, table.get("method", "*"), read_often(names.document, table, path))
+        case "output":
+            return model.OutputHas(table["output"], table.get("contains"), table.get("lacks"), session)
+    return model.InvariantHolds(table["invariant"])
+
+
+def read_request(names: Vocabulary, table: Mapping[str, Any], path: Path) -> model.RequestOffers:
+    """A model request; a `server/tool` names its server."""
+    lists = {key: tuple(table.get(key, ())) for key in ("offers", "lacks", "pending")}
+    for key, listed in lists.items():
+        for name in listed:
+            names.server(name.partition("/")[0], (*path, key))
+    return model.RequestOffers(
+        table["request"], **lists, between=_span(table), session=table.get("session"), run=table.get("run")
+    )
+
+
+def read_file(document: Document, table: Mapping[str, Any], path: Path) -> model.FileIs:
+    """A file's content, mode or absence."""
+    try:
+        re.compile(table.get("matches", ""))
+    except re.error as error:
+        document.fail((*path, "matches"), f"`matches` is no regular expression: {error}", "Escape it.")
+    given = [key for key in OF_A_FILE if key in table]
+    if not given:
+        document.fail(path, f"[[expect]] {table['file']} expects nothing", f"Add one of {', '.join(OF_A_FILE)}.")
+    if table.get("absent") and len(given) > 1:
+        document.fail((*path, "absent"), "a file that is absent has no content", "Keep `absent` alone.")
+    texts = {key: table.get(key) for key in TEXTS}
+    facts = {"mode": table.get("mode"), "session": table.get("session")}
+    return model.FileIs(table["file"], **texts, absent=table.get("absent", False), **facts)
+
+
+def read_often(document: Document, table: Mapping[str, Any], path: Path) -> Often:
+    """How often: at least once unless the table says otherwise."""
+    given = [key for key in OFTEN if key in table]
+    if len(given) > 1 and set(given) != {"at_least", "at_most"}:
+        document.fail((*path, given[1]), f"it has both `{given[0]}` and `{given[1]}`", "Keep one of them.")
+    if "never" in table:
+        return Often(0, 0)
+    if "times" in table:
+        return Often(table["times"], table["times"])
+    most = table.get("at_most")
+    return Often(table.get("at_least", 1 if most is None else 0), most)
+
+
+def _span(table: Mapping[str, Any]) -> tuple[float, float] | None:
+    given = table.get("between")
+    return None if given is None else (float(given[0]), float(given[1]))

@@ -1,0 +1,50 @@
+"""A scenario file, ready to commit, from a failure that was made to need no decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.gate.spawn import runtime_named
+from harness.requirements.variants import VARIANTS
+from harness.scenario.failure import Failure
+from harness.scenario.holds import Proposal
+from harness.scenario.production import play
+from harness.scenario.timeline import clipped
+from harness.scenario.trees import Tree, fits
+from harness.scenario.verdicts import Verdict
+from harness.scenario.writing import toml_text
+
+ORDER = (
+    "schema", "id", "title", "incidents", "requirements", "tiers", "not_at", "runtime", "watched", "struck", "secrets",
+    "environment", "files", "catalog", "roots", "credential", "server", "package", "fault", "hold", "step", "expect",
+    "old_bug",
+)  # fmt: skip
+NOT_TRIED = "found and tried in the model alone"
+
+
+def incident_text(failure: Failure, proposal: Proposal, name: str) -> str:
+    """The file's text. It falls as the failure did, in the calmest order, under the failure's variant."""
+    tree: dict[str, Any] = {
+        **proposal.tree,
+        "id": name,
+        "runtime": spelled(failure.runtime),
+        "tiers": ["model"],
+        "not_at": {"process": NOT_TRIED},
+    }
+    if failure.variant is not None:
+        tree["old_bug"] = [{"name": failure.variant, "shows": clipped(proposal.shows)}]
+        tree["requirements"] = list(VARIANTS[failure.variant].catches) if failure.variant in VARIANTS else []
+    ordered = {key: tree[key] for key in ORDER if tree.get(key) not in (None, [], {})}
+    return toml_text(ordered, f"{failure.signature}\nFound by a campaign, from seed {failure.seed}; made small.")
+
+
+def spelled(runtime: str) -> str:
+    """A runtime as scenario files write it: the pinned version by its bare name."""
+    family = runtime.partition("@")[0]
+    return family if runtime_named(family).label == runtime else runtime
+
+
+def passes(tree: Tree, runtime: str) -> bool:
+    """Whether a scenario passes in the calmest order."""
+    scenario = fits(tree)
+    return scenario is not None and play(scenario, runtime).verdict in (Verdict.PASS, Verdict.WARN)

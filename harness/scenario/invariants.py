@@ -1,0 +1,244 @@
+"""What must hold in every run, whatever a scenario expects. Each can say that it was not put to the test."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+from urllib.parse import quote
+
+from fake_servers.mcp.behaviour import Behaviour
+from harness.reference.prepare.request import CONFIG_FILES
+from harness.scenario.cast import SPAWN_ACTIONS
+from harness.scenario.model import HOME, PackageFacts
+from harness.scenario.naming import OPERATOR, plain, session_of
+from harness.scenario.stage import Stage
+from harness.world.model import Actor, Event
+from harness.world.model.files import Node
+
+SHORTEST_SECRET = 6
+"""A shorter value turns up by chance."""
+SECRET_FILES = (".credentials.json", "tokens.json", "credentials.json")
+KEYRING = "/run/keyring/"
+OWN_EVENTS = ("spawn", "request")
+"""What the simulation writes down for itself: command lines and addresses as they were used."""
+FAILURES = ("server.failed", "server.needs_auth", "server.skipped")
+RUNTIME_DEPTH = 2
+"""Parts of a runtime's name: session and program. What has more is a server, or started by one."""
+LEAKING_PROFILES = ("claude-2.1.268",)
+"""Measured: a server that never connected gets no signal when the run ends (0.13 of the measurements)."""
+
+
+class Finding(NamedTuple):
+    """What came of an invariant: `holds` None means that nothing put it to the test."""
+
+    name: str
+    holds: bool | None
+    detail: str = ""
+    events: tuple[int, ...] = ()
+
+
+class Run(NamedTuple):
+    """What the invariants look at: the stage after the run, and who was still alive when everything had settled."""
+
+    stage: Stage
+    left_behind: tuple[Actor, ...]
+
+    @property
+    def events(self) -> list[Event]:
+        """All that happened."""
+        return self.stage.events
+
+
+def no_secret_shown(run: Run) -> Finding:
+    """No secret's value in what a session or a runtime prints or logs, nor in a file that is not made for it."""
+    name = "no-secret-shown"
+    forms = secret_forms(run)
+    if not forms:
+        return Finding(name, None)
+    for where, text in shown_texts(run):
+        found = next((secret for secret, form in forms if form in text), None)
+        if found is not None:
+            return Finding(name, holds=False, detail=f"the value of {found} is in {where}")
+    return Finding(name, holds=True)
+
+
+def secret_forms(run: Run) -> list[tuple[str, str]]:
+    """Each secret's name with its value raw, in a URL, in base64 and in JSON."""
+    scenario = run.stage.cast.scenario
+    values = list(scenario.secrets.items())
+    for credential in scenario.credentials:
+        values.append((f"{credential.server}'s access token", credential.access_token))
+        if credential.refresh_token:
+            values.append((f"{credential.server}'s refresh token", credential.refresh_token))
+    forms = []
+    for name, value in values:
+        if len(value) >= SHORTEST_SECRET:
+            encoded = base64.b64encode(value.encode()).decode().rstrip("=")
+            forms += [
+                (name, form) for form in dict.fromkeys((value, quote(value, safe=""), encoded, json.dumps(value)[1:-1]))
+            ]
+    return forms
+
+
+def shown_texts(run: Run) -> Iterator[tuple[str, str]]:
+    """Everything in which no secret may stand, with where it is."""
+    stage = run.stage
+    for actor in stage.actors:
+        if actor.parent is None or stage.is_runtime(actor):
+            for stream, text in stage.printed(actor).items():
+                yield f"{stream} of {actor.name}", text
+    for number, event in enumerate(stage.events):
+        if event.name not in OWN_EVENTS:
+            yield f"event {number} ({event.name})", json.dumps(event.details, default=str, ensure_ascii=False)
+    configs = tuple(f"/{path}" for path in CONFIG_FILES.values())
+    for path, content in files(stage.tree.root, ""):
+        made_for_secrets = path.endswith((*configs, *SECRET_FILES)) or path.startswith(KEYRING)
+        if not made_for_secrets and path not in stage.given_files:
+            yield path, content.decode("utf-8", "replace")
+
+
+def files(node: Node, path: str) -> Iterator[tuple[str, bytes]]:
+    """Every file with its path."""
+    if node.content is not None:
+        yield path or "/", node.content
+    for name, child in (node.children or {}).items():
+        yield from files(child, f"{path}/{name}")
+
+
+def only_struck_servers_fail(run: Run) -> Finding:
+    """A server that nothing was done to does not fail, is not refused and is not left out."""
+    name = "only-struck-servers-fail"
+    hurt = struck(run)
+    for number, event in enumerate(run.events):
+        if event.name in FAILURES and event.details.get("server") not in hurt:
+            server, text = event.details.get("server"), event.details.get("text") or event.details.get("kind") or ""
+            return Finding(name, holds=False, detail=f"{server} fails, unprovoked: {text}", events=(number,))
+    connected = any(event.name == "server.connected" for event in run.events)
+    return Finding(name, True if connected else None)
+
+
+def struck(run: Run) -> set[str]:
+    """The servers that something was done to: by their own behaviour, their package, a fault, or a step."""
+    stage, scenario = run.stage, run.stage.cast.scenario
+    hurt = {*scenario.struck}
+    hurt |= {server for server, behaviour in scenario.servers.items() if misbehaves(behaviour)}
+    for package in scenario.packages.values():
+        if package._replace(server=None, version=None, bin_name="") != PackageFacts(package.name):
+            hurt |= {server.name for server in stage.cast.known if stage.cast.runs_package(server, package.name)}
+    for event in run.events:
+        if event.name in ("fault", "step.kill"):
+            hurt |= struck_by(stage, event)
+    return hurt
+
+
+def misbehaves(behaviour: Behaviour) -> bool:
+    """Whether a server does anything but answer well: its name, its version and its tools are no misbehaviour."""
+    good = Behaviour(behaviour.name, behaviour.version, behaviour.tools)
+    return behaviour._replace(supports_get=False, answers_as="json", stderr=()) != good
+
+
+def struck_by(stage: Stage, event: Event) -> set[str]:
+    """The servers that a fault or a signal met: the actor itself, what it started, or whose URL it is.
+
+    Whoever ends a session or a runtime ends what its servers were doing, an install for one.
+    """
+    action = event.details.get("action")
+    actors = [event.actor] if event.name == "fault" else event.details["actors"]
+    paths = [plain(actor).split("/") for actor in actors if actor != OPERATOR]
+    if any(len(path) <= RUNTIME_DEPTH for path in paths) and (event.name != "fault" or action == "kill"):
+        return {server.name for server in stage.cast.known}
+    parts = {part for path in paths for part in path[RUNTIME_DEPTH:]}
+    at = str(event.details.get("at", ""))
+    for server in stage.cast.known:
+        by_url = bool(server.url) and server.url in at
+        by_command = action in SPAWN_ACTIONS and bool(server.argv) and at == f"spawn {server.argv[0]}"
+        if by_url or by_command:
+            parts.add(server.name)
+    return parts
+
+
+def installs_never_share_a_tree(run: Run) -> Finding:
+    """No two npx installs are under way in one tree at the same time."""
+    name = "installs-never-share-a-tree"
+    under_way: dict[str, tuple[str, int]] = {}
+    started = False
+    for number, event in enumerate(run.events):
+        tree = str(event.details.get("tree", ""))
+        if event.name == "install.started":
+            started = True
+            if tree in under_way:
+                other, earlier = under_way[tree]
+                detail = f"{plain(other)} and {plain(event.actor)} install into {tree} at once"
+                return Finding(name, holds=False, detail=detail, events=(earlier, number))
+            under_way[tree] = (event.actor, number)
+        elif event.name in ("install.finished", "install.failed"):
+            under_way.pop(tree, None)
+        elif event.name == "ended":
+            under_way = {tree: each for tree, each in under_way.items() if each[0] != event.actor}
+    return Finding(name, True if started else None)
+
+
+def user_npm_untouched(run: Run) -> Finding:
+    """Nothing is written to the user's own npm cache. Pi's adapter does so by itself: there it is not judged."""
+    name = "user-npm-untouched"
+    if any(job.runtime.family == "pi" for job in run.stage.jobs.values()):
+        return Finding(name, None)
+    installed = any(event.name in ("install.started", "install.reused") for event in run.events)
+    if run.stage.tree.stat(f"{HOME}/.npm", 0) is None:
+        return Finding(name, True if installed else None)
+    told = tuple(
+        number
+        for number, event in enumerate(run.events)
+        if event.name == "install.started" and str(event.details.get("tree", "")).startswith(f"{HOME}/.npm/")
+    )
+    return Finding(name, holds=False, detail=f"{HOME}/.npm was written", events=told[:1])
+
+
+def no_orphans(run: Run) -> Finding:
+    """When a session is over nothing of it runs on, save what the version was measured to leave."""
+    name = "no-orphans"
+    orphans = [actor for actor in run.left_behind if not is_measured_leak(run, actor)]
+    if orphans:
+        return Finding(name, holds=False, detail=f"{plain(orphans[0].name)} still runs")
+    return Finding(name, True if any(event.name == "spawn" for event in run.events) else None)
+
+
+def is_measured_leak(run: Run, actor: Actor) -> bool:
+    """Whether the runtime's version is known to leave this process: a server that it never connected to."""
+    session = session_of(actor.name)
+    profiles = {job.runtime.profile.name for at, job in run.stage.jobs.items() if session_of(at) == session}
+    server = plain(actor.name).rpartition("/")[2]
+    connected = any(
+        event.name == "server.connected"
+        and event.details.get("server") == server
+        and actor.name.startswith(f"{event.actor}/")
+        for event in run.events
+    )
+    return bool(profiles & set(LEAKING_PROFILES)) and not connected
+
+
+def names() -> tuple[str, ...]:
+    """The names of all invariants, as scenario files write them."""
+    return tuple(re.sub("_", "-", invariant.__name__) for invariant in invariants())
+
+
+def invariants() -> tuple[Callable[[Run], Finding], ...]:
+    """All of them. Looked up at each call, so that a known-bad variant takes effect."""
+    return (
+        no_secret_shown,
+        only_struck_servers_fail,
+        installs_never_share_a_tree,
+        user_npm_untouched,
+        no_orphans,
+    )
+
+
+def judge(run: Run) -> dict[str, Finding]:
+    """What came of each, by name."""
+    return {finding.name: finding for finding in (invariant(run) for invariant in invariants())}
+
+
+Findings = Mapping[str, Finding]

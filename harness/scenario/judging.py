@@ -1,0 +1,221 @@
+"""Whether what was expected is seen. Looks at what happened so far, changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from fake_runtimes import runtimes as fakes
+from harness.scenario import model
+from harness.scenario.model import Match, Often
+from harness.scenario.naming import is_match
+from harness.scenario.sentences import matched
+from harness.scenario.stage import Stage
+from harness.world.model import Actor, Event
+
+STATES = {
+    "server.connecting": "pending",
+    "server.connected": "connected",
+    "server.failed": "failed",
+    "server.needs_auth": "needs-auth",
+    "server.skipped": "skipped",
+}
+SHOWN_NAMES = 6
+
+
+class Seen(NamedTuple):
+    """Whether an expectation is met, and what was seen instead. `events` are the numbers of those that tell."""
+
+    met: bool
+    instead: str = ""
+    events: tuple[int, ...] = ()
+
+
+class Scene(NamedTuple):
+    """What the judge may look at. `place` gives a path's absolute form, `default` the session that is meant."""
+
+    stage: Stage
+    place: Callable[[str, str | None], str]
+    default: str
+
+    @property
+    def events(self) -> list[Event]:
+        """All events so far."""
+        return self.stage.events
+
+    def at(self, event: Event) -> float:
+        """Seconds since the start of the run."""
+        return event.at_seconds - self.stage.started_seconds
+
+
+def look(scene: Scene, check: model.Check) -> Seen:
+    """Whether a check holds now. Invariants are judged elsewhere."""
+    match check:
+        case model.ExitIs():
+            return _exit(scene, check)
+        case model.EventHappens():
+            return _event(scene, check)
+        case model.RequestOffers():
+            return _request(scene, check)
+        case model.ServerIs():
+            return _server(scene, check)
+        case model.FileIs():
+            return _file(scene, check)
+        case model.RowIs():
+            return _row(scene, check)
+        case model.Received():
+            return _received(scene, check)
+        case model.OutputHas():
+            return _output(scene, check)
+    return Seen(met=False, instead=f"{check.name} is an invariant")
+
+
+def _run(scene: Scene, session: str | None, number: int | None) -> Actor | None:
+    runs = scene.stage.runs(session or scene.default)
+    if number is None:
+        return runs[-1] if runs else None
+    return runs[number - 1] if number <= len(runs) else None
+
+
+def _exit(scene: Scene, check: model.ExitIs) -> Seen:
+    run = _run(scene, check.session, check.run)
+    if run is None:
+        return Seen(met=False, instead="the runtime was never started")
+    if run.exit_code is None:
+        return Seen(met=False, instead="it still runs")
+    return Seen(run.exit_code == check.exit, f"it exits {run.exit_code}")
+
+
+def _event(scene: Scene, check: model.EventHappens) -> Seen:
+    found = list(_matching(scene, check.match))
+    times = [scene.at(scene.events[number]) for number in found]
+    if not check.often.holds(len(found)):
+        at = f" at {', '.join(f'{time:.1f}' for time in times[:SHOWN_NAMES])} s" if times else ""
+        return Seen(met=False, instead=f"it happens {len(found)}x{at}", events=tuple(found))
+    if check.between is not None:
+        low, high = check.between
+        outside = [(number, time) for number, time in zip(found, times, strict=True) if not low <= time <= high]
+        if outside:
+            return Seen(met=False, instead=f"it happens at {outside[0][1]:.1f} s", events=(outside[0][0],))
+    if check.before is not None and found:
+        other = next(_matching(scene, check.before), None)
+        if other is None:
+            return Seen(met=False, instead=f"{matched(check.before)} never happens", events=tuple(found[:1]))
+        return Seen(found[0] < other, f"{matched(check.before)} comes first", (other, found[0]))
+    return Seen(met=True, events=tuple(found))
+
+
+def _matching(scene: Scene, match: Match) -> Iterator[int]:
+    return (number for number, event in enumerate(scene.events) if is_match(match, event))
+
+
+def _request(scene: Scene, check: model.RequestOffers) -> Seen:
+    run = _run(scene, check.session, check.run)
+    if run is None:
+        return Seen(met=False, instead="the runtime was never started")
+    number, event = next(
+        (
+            (index, event)
+            for index, event in enumerate(scene.events)
+            if event.name == "model.request" and event.actor == run.name and event.details["number"] == check.number
+        ),
+        (-1, None),
+    )
+    if event is None:
+        return Seen(met=False, instead="there is no such request")
+    names = tool_names(scene, run)
+    tools, pending = set(event.details["tools"]), set(event.details.get("pending", ()))
+    wrong = [f"lacks {each}" for each in check.offers if not offered(each, names, tools, every=True)]
+    wrong += [f"offers {each}" for each in check.lacks if offered(each, names, tools, every=False)]
+    wrong += [f"{each} is not pending" for each in check.pending if each not in pending]
+    at = scene.at(event)
+    if check.between is not None and not check.between[0] <= at <= check.between[1]:
+        wrong.append(f"leaves at {at:.1f} s")
+    return Seen(not wrong, ", ".join(wrong), (number,))
+
+
+def tool_names(scene: Scene, run: Actor) -> dict[tuple[str, str], str]:
+    """The runtime's names of all tools by (server, tool), as its version makes them."""
+    stage = scene.stage
+    job = stage.jobs[run.parent.name if run.parent else run.name]
+    profile = job.runtime.profile
+    text = stage.text(f"{job.clone}/{fakes.config_path(profile)}")
+    servers = fakes.read(profile, text, run.variables).servers
+    tools = {
+        server.name: tuple(tool.name for tool in stage.cast.behaviour(server.name).tools)
+        for server in servers
+        if server.name in stage.cast.names
+    }
+    return dict(fakes.offered(profile, tools, servers).names)
+
+
+def offered(wanted: str, names: dict[tuple[str, str], str], tools: set[str], *, every: bool) -> bool:
+    """Whether a server's tools (all, or any), or one `server/tool`, are among those of a request."""
+    server, _, tool = wanted.partition("/")
+    meant = [name for (of, each), name in names.items() if of == server and (not tool or each == tool)]
+    there = [name in tools for name in meant]
+    return bool(there) and (all(there) if every else any(there))
+
+
+def _server(scene: Scene, check: model.ServerIs) -> Seen:
+    run = _run(scene, check.session, None)
+    name = "" if run is None else run.name
+    state, text = "not-started", ""
+    told: tuple[int, ...] = ()
+    for number, event in enumerate(scene.events):
+        if event.actor == name and event.name in STATES and event.details.get("server") == check.server:
+            state, text, told = STATES[event.name], str(event.details.get("text", "")), (number,)
+    if state != check.state:
+        return Seen(met=False, instead=f"it is {state}{f': {text}' if text else ''}", events=told)
+    return Seen(fnmatchcase(text, check.text), f"it says {text!r}", told)
+
+
+def _file(scene: Scene, check: model.FileIs) -> Seen:
+    path = scene.place(check.path, check.session)
+    status = scene.stage.tree.stat(path, 0)
+    if check.absent or status is None:
+        return Seen(check.absent == (status is None), "nothing is there" if status is None else "it is there")
+    if check.mode is not None and status.mode != check.mode:
+        return Seen(met=False, instead=f"its mode is {status.mode:04o}")
+    text = scene.stage.text(path) or ""
+    if check.contains is not None and check.contains not in text:
+        return Seen(met=False, instead="it does not")
+    if check.lacks is not None and check.lacks in text:
+        return Seen(met=False, instead="it has it")
+    if check.matches is not None and re.search(check.matches, text, re.MULTILINE) is None:
+        return Seen(met=False, instead="it does not")
+    return Seen(met=True)
+
+
+def _row(scene: Scene, check: model.RowIs) -> Seen:
+    values = scene.stage.table.committed.get((check.table, check.key))
+    if check.absent or values is None:
+        return Seen(check.absent == (values is None), "there is no such row" if values is None else "it is there")
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
+    if check.contains is not None and check.contains not in text:
+        return Seen(met=False, instead=f"it is {text}")
+    return Seen(check.lacks is None or check.lacks not in text, f"it is {text}")
+
+
+def _received(scene: Scene, check: model.Received) -> Seen:
+    server = scene.stage.cast.remote.get(check.server)
+    if server is None:
+        return Seen(met=False, instead=f"{check.server} is no remote server")
+    number = sum(
+        fnmatchcase(seen.method, check.method) or fnmatchcase(seen.rpc_method or "", check.method)
+        for seen in server.requests
+    )
+    return Seen(check.often.holds(number), f"{Often(number, number)}" if number else "it received none")
+
+
+def _output(scene: Scene, check: model.OutputHas) -> Seen:
+    run = _run(scene, check.session, None)
+    if run is None:
+        return Seen(met=False, instead="the runtime was never started")
+    text = scene.stage.printed(run)[check.stream]
+    if check.contains is not None and check.contains not in text:
+        return Seen(met=False, instead="it does not" if text else "it is empty")
+    return Seen(check.lacks is None or check.lacks not in text, "it has it")

@@ -1,0 +1,314 @@
+"""A scenario as frozen values: who is there, what is done, what may go wrong, what must be seen.
+
+Names of sessions, servers and steps are the file's. Times are seconds of virtual time; those of an expectation
+count from the start of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fake_runtimes.plan import Turn
+from fake_servers.mcp.behaviour import Behaviour
+from harness.world.model import Fault
+
+FORMAT = 1
+HOME = "/home/agent"
+CLONES = f"{HOME}/.zimmer/clones"
+
+
+class Credential(NamedTuple):
+    """A token that stands in a runtime's own store before the run begins."""
+
+    server: str
+    access_token: str
+    expires_in_seconds: float | None = None
+    refresh_token: str | None = None
+
+
+class PackageFacts(NamedTuple):
+    """An npm package: how long and in how many steps it installs, and what it leaves.
+
+    `version` None is the one that an entry asks for. `server` names whose behaviour it has.
+    """
+
+    name: str
+    version: str | None = None
+    bin_name: str = ""
+    bin_mode: int = 0o755
+    install_seconds: float = 1.0
+    steps: int = 4
+    broken: bool = False
+    server: str | None = None
+
+
+class Match(NamedTuple):
+    """Which events are meant: globs on the event's name, on who it happened to, and on its details."""
+
+    event: str
+    who: str = "*"
+    where: Mapping[str, Any] = {}
+
+
+class HoldFacts(NamedTuple):
+    """Keeps `actor` at a switch point until an event has happened."""
+
+    actor: str
+    at: str
+    until: Match
+    limit_seconds: float = 300.0
+    times: int = 1
+
+
+# --- steps
+
+
+class Start(NamedTuple):
+    """Start a run of a session: prepare its clone, launch the runtime. `again` runs a session a further time.
+
+    `servers` None means the whole catalog, or the defaults of `root`. `wait` False goes on at once.
+    """
+
+    session: str
+    again: bool = False
+    servers: tuple[str, ...] | None = None
+    root: str | None = None
+    clone: str = ""
+    runtime: str | None = None
+    turns: tuple[Turn, ...] = (Turn(),)
+    environment: Mapping[str, str] = {}
+    wait: bool = True
+    after_seconds: tuple[float, ...] = (0.0,)
+
+
+class Advance(NamedTuple):
+    """Let time pass."""
+
+    seconds: float
+
+
+class Kill(NamedTuple):
+    """Send a signal to all living actors of that name."""
+
+    actor: str
+    signal: str = "SIGKILL"
+
+
+class Edit(NamedTuple):
+    """Change the catalog: keys are set on the entry (None: taken away), or the entry is removed whole."""
+
+    entry: str
+    set: Mapping[str, Any] = {}
+    unset: tuple[str, ...] = ()
+    delete: bool = False
+
+
+class Select(NamedTuple):
+    """Give a session another list of servers."""
+
+    session: str
+    servers: tuple[str, ...]
+
+
+class Write(NamedTuple):
+    """Write a file, in a session's clone unless the path is absolute."""
+
+    path: str
+    text: str
+    session: str | None = None
+    mode: int = 0o644
+
+
+class Remove(NamedTuple):
+    """Remove a file or a tree."""
+
+    path: str
+    session: str | None = None
+
+
+class Await(NamedTuple):
+    """Go on when something has happened: an event, or the end of a session's run."""
+
+    until: Match | None = None
+    session: str | None = None
+    limit_seconds: float | None = None
+
+
+Action = Start | Advance | Kill | Edit | Select | Write | Remove | Await
+
+
+class Step(NamedTuple):
+    """One step of the operator. `only_on` names the runtimes for which it is done; empty means all."""
+
+    action: Action
+    name: str = ""
+    only_on: tuple[str, ...] = ()
+    line: int = 0
+
+
+# --- expectations
+
+
+class Often(NamedTuple):
+    """How often: `at_least` and, unless None, `at_most`."""
+
+    at_least: int = 1
+    at_most: int | None = None
+
+    def holds(self, number: int) -> bool:
+        """Whether that many is right."""
+        return self.at_least <= number and (self.at_most is None or number <= self.at_most)
+
+    def __str__(self) -> str:
+        if self.at_most == self.at_least:
+            return "never" if self.at_most == 0 else f"{self.at_least}x"
+        return f"at least {self.at_least}x" if self.at_most is None else f"{self.at_least} to {self.at_most}x"
+
+
+class ExitIs(NamedTuple):
+    """The exit code of the session's last run of the runtime, or of the `run`-th."""
+
+    exit: int
+    session: str | None = None
+    run: int | None = None
+
+
+class EventHappens(NamedTuple):
+    """How often an event happened; all of its times lie in `between`; the first comes before another's first."""
+
+    match: Match
+    often: Often = Often()
+    between: tuple[float, float] | None = None
+    before: Match | None = None
+
+
+class RequestOffers(NamedTuple):
+    """What the `number`-th model request of the session's last run carries: servers or `server/tool`."""
+
+    number: int
+    offers: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    between: tuple[float, float] | None = None
+    session: str | None = None
+    run: int | None = None
+
+
+class ServerIs(NamedTuple):
+    """How a server stands at that moment, by the runtime's own account; `text` is a glob on its words."""
+
+    server: str
+    state: str
+    text: str = "*"
+    session: str | None = None
+
+
+class FileIs(NamedTuple):
+    """A file's content or absence; a path that is not absolute lies in the session's clone."""
+
+    path: str
+    contains: str | None = None
+    lacks: str | None = None
+    matches: str | None = None
+    absent: bool = False
+    mode: int | None = None
+    session: str | None = None
+
+
+class RowIs(NamedTuple):
+    """A stored row's values as compact JSON, or its absence."""
+
+    table: str
+    key: str
+    contains: str | None = None
+    lacks: str | None = None
+    absent: bool = False
+
+
+class Received(NamedTuple):
+    """How many requests a remote server got; `method` is an HTTP or a JSON-RPC method."""
+
+    server: str
+    method: str = "*"
+    often: Often = Often()
+
+
+class OutputHas(NamedTuple):
+    """What the runtime printed."""
+
+    stream: str
+    contains: str | None = None
+    lacks: str | None = None
+    session: str | None = None
+
+
+class InvariantHolds(NamedTuple):
+    """A built-in invariant could be judged and holds."""
+
+    name: str
+
+
+Check = ExitIs | EventHappens | RequestOffers | ServerIs | FileIs | RowIs | Received | OutputHas | InvariantHolds
+
+
+class Expectation(NamedTuple):
+    """What must be seen after a step (its number from 1), or at the end.
+
+    `says` is its sentence in the report; `warns` makes it a warning; `only_on` as for steps.
+    """
+
+    check: Check
+    says: str
+    after: int | None = None
+    warns: bool = False
+    only_on: tuple[str, ...] = ()
+    line: int = 0
+
+
+class OldBug(NamedTuple):
+    """A known-bad variant under which this scenario must fail, and what is then seen; on `runtimes` (empty: all)."""
+
+    name: str
+    shows: str
+    runtimes: tuple[str, ...] = ()
+
+
+class Scenario(NamedTuple):
+    """A whole file. `file` is shown as the user named it; `text` is what it held.
+
+    `runtimes` are spelled as in the file. `not_at` gives for each tier that is not claimed the reason. `struck`
+    names servers that may fail besides those that the file itself makes misbehave. `watched`: the orchestrator
+    looks after its sessions.
+    """
+
+    id: str
+    title: str
+    runtimes: tuple[str, ...]
+    steps: tuple[Step, ...]
+    expectations: tuple[Expectation, ...] = ()
+    incidents: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ("model",)
+    not_at: Mapping[str, str] = {}
+    catalog: Mapping[str, Any] = {}
+    roots: Mapping[str, Any] = {}
+    secrets: Mapping[str, str] = {}
+    environment: Mapping[str, str] = {}
+    credentials: tuple[Credential, ...] = ()
+    servers: Mapping[str, Behaviour] = {}
+    packages: Mapping[str, PackageFacts] = {}
+    files: Mapping[str, str] = {}
+    faults: tuple[Fault, ...] = ()
+    holds: tuple[HoldFacts, ...] = ()
+    watched: bool = True
+    struck: tuple[str, ...] = ()
+    old_bugs: tuple[OldBug, ...] = ()
+    file: str = ""
+    text: str = ""
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """The names of its sessions, in the order of their first start."""
+        starts = (step.action for step in self.steps if isinstance(step.action, Start))
+        return tuple(dict.fromkeys(start.session for start in starts))

@@ -1,0 +1,80 @@
+"""Names of actors: what a scenario writes, and what the simulation calls them.
+
+A session `S` is an actor of its own; its runtime is `S/claude`, a server of that `S/claude/notion`. A second of one
+name is `S#2`. In a scenario a name means every actor whose full name, full name without numbers, or last part is that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from harness.scenario.model import Match
+from harness.world.model import Event, Fault, Hold, Site
+
+OPERATOR = "operator"
+_NUMBER = re.compile(r"#\d+")
+
+
+def plain(actor: str) -> str:
+    """A name without the numbers of repetitions."""
+    return _NUMBER.sub("", actor) if "#" in actor else actor
+
+
+def is_meant(pattern: str, actor: str) -> bool:
+    """Whether a scenario's name or glob means this actor."""
+    if pattern in ("*", actor):
+        return True
+    bare = plain(actor)
+    return any(fnmatchcase(name, pattern) for name in (actor, bare, bare.rpartition("/")[2]))
+
+
+def session_of(actor: str) -> str:
+    """The session that an actor belongs to; the operator is its own."""
+    return plain(actor.partition("/")[0])
+
+
+def is_match(match: Match, event: Event) -> bool:
+    """Whether an event is meant: texts of its details are compared as globs, lists by any of their items."""
+    return (
+        fnmatchcase(event.name, match.event)
+        and is_meant(match.who, event.actor)
+        and details_match(match.where, event.details)
+    )
+
+
+def details_match(where: Mapping[str, Any], details: Mapping[str, Any]) -> bool:
+    """Whether all details are as wanted."""
+    return all(key in details and _detail_matches(wanted, details[key]) for key, wanted in where.items())
+
+
+def _detail_matches(wanted: Any, found: Any) -> bool:
+    if isinstance(found, list | tuple):
+        return any(_detail_matches(wanted, item) for item in found)
+    if isinstance(wanted, str):
+        return fnmatchcase(str(found), wanted)
+    return bool(wanted == found) and isinstance(wanted, bool) == isinstance(found, bool)
+
+
+class NamedFault(Fault):
+    """A fault whose actor is written as scenarios write names."""
+
+    __slots__ = ()
+
+    def matches(self, site: Site) -> bool:
+        """As a fault's, once the name is resolved."""
+        if not is_meant(self.actor, site.actor):
+            return False
+        return self._replace(actor="*").matches(site) if self.actor != "*" else super().matches(site)
+
+
+class NamedHold(Hold):
+    """A hold whose actor is written as scenarios write names."""
+
+    __slots__ = ()
+
+    def matches(self, actor: str, label: str) -> bool:
+        """Whether it holds this actor here."""
+        return is_meant(self.actor, actor) and fnmatchcase(label, self.at)

@@ -1,0 +1,216 @@
+"""The operator: does the steps of a scenario, one after the other, and has the expectations looked at in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fake_runtimes.plan import Plan
+from harness.gate.spawn import Runtime, runtime_named
+from harness.reference.catalog.catalog import read_catalog
+from harness.reference.catalog.roots import default_mcp_servers, read_roots
+from harness.scenario import model
+from harness.scenario.model import CLONES, HOME, Scenario
+from harness.scenario.naming import OPERATOR, is_match, is_meant, session_of
+from harness.scenario.runtimes import runtime_programs
+from harness.scenario.sessions import Job, choose_servers, run_job
+from harness.scenario.stage import Stage
+from harness.world import World
+from harness.world.model import Actor
+from harness.world.model.scheduler import Wait
+
+SETTLING_SECONDS = 10.0
+"""After the last step: what still runs then is left behind."""
+
+PARENT_ENVIRONMENT: Mapping[str, str] = {"HOME": HOME, "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+
+class GaveUpError(Exception):
+    """A step waited longer than it may."""
+
+
+class Operator:
+    """One run of the steps. `look` is called after each step with its number."""
+
+    def __init__(self, scenario: Scenario, runtime: Runtime, stage: Stage, look: Callable[[int], None]) -> None:
+        self.scenario, self.runtime, self.stage, self.look = scenario, runtime, stage, look
+        self.catalog: dict[str, Any] = dict(scenario.catalog)
+        self.starts: dict[str, model.Start] = {}
+        self.gave_up = ""
+        self.missed = ""
+        self.left_behind: tuple[Actor, ...] = ()
+        self.finished_seconds: float | None = None
+
+    async def run(self, world: World, _argv: Any) -> int:
+        """All steps, then a time for everything to settle; what is alive then is noted and ended."""
+        for number, step in enumerate(self.scenario.steps, 1):
+            if applies(step.only_on, self.runtime):
+                try:
+                    await self._do(world, step.action)
+                except GaveUpError as error:
+                    self.gave_up = f"step {number}: {error}"
+                    break
+            self.look(number)
+        self.finished_seconds = world.clock.now()
+        await world.clock.sleep(SETTLING_SECONDS)
+        self.left_behind = tuple(actor for actor in self.stage.actors if actor.alive and actor.name != OPERATOR)
+        for actor in self.left_behind:
+            world.events.emit("left.behind", actor=actor.name)
+            self.stage.kill(actor)
+        return 0
+
+    async def _do(self, world: World, action: model.Action) -> None:
+        match action:
+            case model.Start():
+                await self._start(world, action)
+            case model.Advance(seconds=seconds):
+                world.events.emit("step.advance", seconds=seconds)
+                await world.clock.sleep(seconds)
+            case model.Kill(actor=name, signal=signal):
+                self._kill(world, name, signal)
+            case model.Edit():
+                self._edit(world, action)
+            case model.Select(session=session, servers=servers):
+                world.events.emit("step.select", session=session, servers=list(servers))
+                await choose_servers(world, session, servers)
+            case model.Write(path=path, text=text, session=session, mode=mode):
+                await self._write(world, self.place(path, session), text, mode)
+            case model.Remove(path=path, session=session):
+                where = self.place(path, session)
+                world.events.emit("step.remove", path=where)
+                await world.files.remove_tree(where)
+            case model.Await():
+                await self._await(action)
+
+    # --- sessions
+
+    async def _start(self, world: World, start: model.Start) -> None:
+        first = self.starts.get(start.session)
+        if start.again and first is not None:
+            start = inherited(start, first)
+        self.starts[start.session] = start
+        job = self._job(start)
+        self.stage.tree.make_directory(job.clone, 0o755, 0, self.stage.now)
+        world.events.emit("step.start", session=start.session, servers=list(job.servers))
+        if not start.again or start.servers is not None or start.root is not None:
+            await choose_servers(world, start.session, job.servers)
+
+        async def session(own: World, _argv: Any) -> int:
+            self.stage.jobs[own.name] = job
+            return await run_job(own, job)
+
+        actor = self.stage.start(
+            start.session, session, env=job.environment, directory=job.clone, after_seconds=start.after_seconds
+        )
+        if start.wait:
+            await self._until_ended(actor)
+
+    def _job(self, start: model.Start) -> Job:
+        roots = read_roots(self.scenario.roots)
+        catalog = read_catalog(self.catalog)
+        servers: tuple[str, ...] = tuple(self.catalog) if start.servers is None else start.servers
+        if start.root is not None:
+            servers = default_mcp_servers(start.root, catalog, tuple(roots))
+        return Job(
+            start.session,
+            self.runtime if start.runtime is None else runtime_named(start.runtime),
+            self.clone(start),
+            servers,
+            dict(self.catalog),
+            self.scenario.secrets,
+            {**PARENT_ENVIRONMENT, **self.scenario.environment, **start.environment},
+            Plan(start.turns),
+            roots[start.root].default_subagent_roots if start.root is not None else (),
+            self.scenario.watched,
+        )
+
+    def clone(self, start: model.Start) -> str:
+        """Where a session works."""
+        return start.clone or f"{CLONES}/{start.session}"
+
+    def place(self, path: str, session: str | None) -> str:
+        """A path of the scenario, absolute."""
+        if path.startswith("~/"):
+            return f"{HOME}/{path[2:]}"
+        name = session or self.scenario.sessions[0]
+        started = self.starts.get(name)
+        first = started or next(
+            step.action
+            for step in self.scenario.steps
+            if isinstance(step.action, model.Start) and step.action.session == name
+        )
+        return path if path.startswith("/") else f"{self.clone(first)}/{path}"
+
+    def runtime_program(self, family: str) -> Any:
+        """What stands in for a runtime's program: a run with the plan of the session that launches it."""
+
+        async def run(world: World, argv: Any) -> int:
+            job = self.stage.jobs[world.name.rpartition("/")[0]]
+            program = runtime_programs()[family](job.runtime.profile, job.plan)
+            code: int = await program(world, argv)
+            return code
+
+        return run
+
+    # --- the rest
+
+    def _kill(self, world: World, name: str, signal: str) -> None:
+        meant = [
+            each for each in self.stage.actors if each.alive and each.name != OPERATOR and is_meant(name, each.name)
+        ]
+        world.events.emit("step.kill", actor=name, signal=signal, actors=[actor.name for actor in meant])
+        if not meant:
+            self.missed = self.missed or f"the step that kills {name} met nobody"
+        for actor in meant:
+            self.stage.signal(actor, signal)
+
+    def _edit(self, world: World, edit: model.Edit) -> None:
+        world.events.emit(
+            "step.edit", entry=edit.entry, set=sorted(edit.set), unset=list(edit.unset), removed=edit.delete
+        )
+        if edit.delete:
+            self.catalog.pop(edit.entry, None)
+            return
+        entry = {**self.catalog.get(edit.entry, {}), **edit.set}
+        self.catalog[edit.entry] = {key: value for key, value in entry.items() if key not in edit.unset}
+
+    async def _write(self, world: World, path: str, text: str, mode: int) -> None:
+        world.events.emit("step.write", path=path)
+        await world.files.make_directory(path.rpartition("/")[0] or "/")
+        await world.files.write(path, text.encode(), mode=mode)
+
+    async def _await(self, action: model.Await) -> None:
+        limit = None if action.limit_seconds is None else self.stage.now + action.limit_seconds
+        if action.session is not None:
+            actor = next(each for each in reversed(self.stage.actors) if self._is_run_of(each, action.session))
+            await self._until_ended(actor, limit)
+            return
+        seen = len(self.stage.events)
+        while not any(action.until and is_match(action.until, event) for event in self.stage.events[seen:]):
+            seen = len(self.stage.events)
+            if not await self.stage.next_event(limit):
+                raise GaveUpError(f"what it waits for did not happen in {action.limit_seconds:g} s")
+
+    def _is_run_of(self, actor: Actor, session: str) -> bool:
+        return actor.parent is None and session_of(actor.name) == session
+
+    async def _until_ended(self, actor: Actor, limit: float | None = None) -> None:
+        while actor.alive:
+            if not await Wait((actor.ended,), limit):
+                raise GaveUpError(f"{actor.name} has not ended by then")
+
+
+def inherited(start: model.Start, first: model.Start) -> model.Start:
+    """A further run of a session has its clone, servers and runtime unless it says otherwise."""
+    says_which = start.servers is not None or start.root is not None
+    return start._replace(
+        servers=start.servers if says_which else first.servers,
+        root=start.root if says_which else first.root,
+        clone=start.clone or first.clone,
+        runtime=start.runtime or first.runtime,
+    )
+
+
+def applies(only_on: tuple[str, ...], runtime: Runtime) -> bool:
+    """Whether something that names runtimes (none: all) means this one; a bare name means every version."""
+    return not only_on or runtime.family in only_on or runtime.label in only_on

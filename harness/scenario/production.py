@@ -1,0 +1,219 @@
+"""A scenario played on one runtime: a pure function of scenario, decisions and code."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from harness.gate.spawn import Runtime, runtime_named
+from harness.scenario import invariants, model
+from harness.scenario.cast import Cast
+from harness.scenario.credentials import store_credentials
+from harness.scenario.invariants import Finding
+from harness.scenario.judging import Scene, Seen, look
+from harness.scenario.model import CLONES, HOME, Expectation, Scenario
+from harness.scenario.naming import OPERATOR
+from harness.scenario.operator import Operator, applies
+from harness.scenario.stage import NOBODY, RUNTIME_PROGRAMS, Point, Stage
+from harness.scenario.verdicts import Verdict
+from harness.world import WorldFault
+from harness.world.model import Decision, Decisions, Divergence, Event, Hold
+
+TIER = "model"
+
+
+class Judged(NamedTuple):
+    """An expectation and what came of it."""
+
+    expectation: Expectation
+    seen: Seen
+
+
+class Report(NamedTuple):
+    """A finished run. `events` are all of them, `points` every switch point where they were noted.
+
+    `seconds` is virtual time from the first step to the end. `detail` says why a verdict is neither pass nor fail.
+    `decisions` replay the run; `trace_digest` is equal for equal runs.
+    """
+
+    scenario: Scenario
+    runtime: Runtime
+    verdict: Verdict
+    detail: str = ""
+    judged: tuple[Judged, ...] = ()
+    invariants: tuple[Finding, ...] = ()
+    events: tuple[Event, ...] = ()
+    started_seconds: float = 0.0
+    steps: int = 0
+    seconds: float = 0.0
+    decisions: tuple[Decision, ...] = ()
+    trace_digest: str = ""
+    points: tuple[Point, ...] = ()
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What fell: expectations, then invariants, each as one line."""
+        fallen = [f"{each.expectation.says}: {each.seen.instead}" for each in self.judged if not each.seen.met]
+        return (*fallen, *(f"{each.name}: {each.detail}" for each in self.invariants if each.holds is False))
+
+
+def play(
+    scenario: Scenario,
+    runtime: str | Runtime,
+    decisions: Decisions | None = None,
+    *,
+    seed: int = 0,
+    notes_points: bool = False,
+) -> Report:
+    """Play a scenario on a runtime (`claude`, `codex@0.169.0`). Never raises for what the subject does.
+
+    Without `decisions` it is the calmest run. `notes_points` keeps every switch point.
+    Raises fake_runtimes.profile.UnknownProfileError.
+    """
+    on = runtime_named(runtime) if isinstance(runtime, str) else runtime
+    if not is_claimed(scenario, on):
+        named = ", ".join(scenario.runtimes)
+        return Report(scenario, on, Verdict.NOT_APPLICABLE, f"the scenario is about {named}, not {on.label}")
+    return Production(scenario, on, decisions, seed, notes_points=notes_points).play()
+
+
+def is_claimed(scenario: Scenario, runtime: Runtime) -> bool:
+    """Whether a scenario says anything of this runtime: a version that is not named counts by its family."""
+    return any(name.partition("@")[0] == runtime.family for name in scenario.runtimes)
+
+
+class Production:
+    """One run, used once."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        runtime: Runtime,
+        decisions: Decisions | None,
+        seed: int,
+        *,
+        notes_points: bool = False,
+    ) -> None:
+        self.scenario, self.runtime = scenario, runtime
+        self.expectations = tuple(each for each in scenario.expectations if applies(each.only_on, runtime))
+        self.cast = Cast(scenario, runtime)
+        self.stage = Stage(self.cast, decisions, seed, notes_points=notes_points)
+        self.operator = Operator(scenario, runtime, self.stage, self._look_after)
+        self.scene = Scene(self.stage, self.operator.place, scenario.sessions[0] if scenario.sessions else "")
+        self.seen: dict[int, Seen] = {}
+        self._set_the_stage()
+
+    def _set_the_stage(self) -> None:
+        """What is there before anybody acts."""
+        tree, now = self.stage.tree, self.stage.now
+        for directory in (HOME, CLONES):
+            tree.make_directory(directory, 0o755, 0, now)
+        for path, text in self.scenario.files.items():
+            self._put(self.operator.place(path, None), text, 0o644)
+        for path, text in store_credentials(self.scenario, self.runtime, self.cast.known, now).items():
+            self._put(path, text, 0o600)
+        for family in RUNTIME_PROGRAMS:
+            self.cast.runtimes[family] = self.operator.runtime_program(family)
+        self.stage.start(OPERATOR, self.operator.run)
+
+    def _put(self, path: str, text: str, mode: int) -> None:
+        tree, now = self.stage.tree, self.stage.now
+        tree.make_directory(path.rpartition("/")[0] or "/", 0o755, 0, now)
+        tree.write(path, text.encode(), mode, 0, now)
+        self.stage.given_files.add(path)
+
+    def _look_after(self, step: int) -> None:
+        for number, expectation in enumerate(self.expectations):
+            if expectation.after == step and not isinstance(expectation.check, model.InvariantHolds):
+                self.seen[number] = look(self.scene, expectation.check)
+
+    def play(self) -> Report:
+        """Run and judge."""
+        try:
+            outcome = self.stage.run()
+        except Divergence as divergence:
+            return self._report(Verdict.DIVERGENCE, str(divergence))
+        except WorldFault as fault:
+            return self._report(Verdict.HARNESS_ERROR, str(fault))
+        found = invariants.judge(invariants.Run(self.stage, self.operator.left_behind))
+        judged = tuple(
+            Judged(expectation, self._seen(number, expectation, found))
+            for number, expectation in enumerate(self.expectations)
+        )
+        holds = tuple(hold for hold in (*outcome.unmet_holds, *outcome.unreached_holds) if hold is not NOBODY)
+        verdict, detail = self._verdict(outcome.verdict, outcome.detail, judged, tuple(found.values()), holds)
+        return self._report(
+            verdict,
+            detail,
+            judged=judged,
+            invariants=tuple(found.values()),
+            decisions=outcome.decisions,
+            trace_digest=outcome.trace_digest,
+        )
+
+    def _seen(self, number: int, expectation: Expectation, found: dict[str, Finding]) -> Seen:
+        check = expectation.check
+        if isinstance(check, model.InvariantHolds):
+            finding = found[check.name]
+            return Seen(finding.holds is True, finding.detail or "nothing put it to the test", finding.events)
+        if number in self.seen:
+            return self.seen[number]
+        if expectation.after is not None:
+            return Seen(met=False, instead=f"step {expectation.after} was not reached")
+        return look(self.scene, check)
+
+    def _verdict(
+        self,
+        ended: str,
+        detail: str,
+        judged: tuple[Judged, ...],
+        found: tuple[Finding, ...],
+        holds: tuple[Hold, ...],
+    ) -> tuple[Verdict, str]:
+        """The verdict and, where it is neither pass nor fail, why."""
+        crash = self._crash()
+        if crash:
+            return Verdict.CRASH, crash
+        if ended != "done":
+            return (Verdict.DEADLOCK if ended == "deadlock" else Verdict.TIMEOUT), detail
+        if self.operator.gave_up:
+            return Verdict.TIMEOUT, self.operator.gave_up
+        fallen = [each for each in judged if not each.seen.met]
+        if any(not each.expectation.warns for each in fallen) or any(each.holds is False for each in found):
+            return Verdict.FAIL, ""
+        untested = self._untested(holds)
+        if untested:
+            return Verdict.UNTESTABLE, untested
+        return (Verdict.WARN if fallen else Verdict.PASS), ""
+
+    def _untested(self, holds: tuple[Hold, ...]) -> str:
+        """What was to happen for the scenario to mean something, and did not."""
+        if holds:
+            return f"the hold of {holds[0].actor} at {holds[0].at!r} was not met: the race did not take place"
+        missed = [at for at in self.stage.faults.missed() if at < len(self.scenario.faults)]
+        if missed:
+            return f"[[fault]] {missed[0] + 1} ({self.scenario.faults[missed[0]].action}) struck nowhere"
+        return self.operator.missed
+
+    def _crash(self) -> str:
+        """The first actor that ended by an exception, which no program may."""
+        for actor in self.stage.actors:
+            ended = self.stage.ended(actor)
+            error = ended.error or next(iter(ended.lost), None)
+            if error is not None:
+                return f"{actor.name}: {type(error).__name__}: {error}"
+        return ""
+
+    def _report(self, verdict: Verdict, detail: str, **more: Any) -> Report:
+        stage = self.stage
+        report = Report(
+            self.scenario,
+            self.runtime,
+            verdict,
+            detail,
+            events=tuple(stage.events),
+            started_seconds=stage.started_seconds,
+            steps=stage.scheduler.steps,
+            seconds=(self.operator.finished_seconds or stage.now) - stage.started_seconds,
+            points=tuple(stage.points),
+        )
+        return report._replace(**more)

@@ -1,0 +1,68 @@
+"""An expectation in words, for whoever left out its sentence."""
+
+from __future__ import annotations
+
+from harness.scenario import model
+
+
+def sentence(check: model.Check) -> str:
+    """What must be so, in a few words."""
+    match check:
+        case model.ExitIs(exit=code, session=session, run=run):
+            return " ".join(filter(None, [session or "", f"run {run}" if run else "", f"exits {code}"])).strip()
+        case model.EventHappens():
+            return _event(check)
+        case model.RequestOffers():
+            return _request(check)
+        case model.ServerIs(server=server, state=state, text=text):
+            return f"{server} is {state}{'' if text == '*' else f': {text}'}"
+        case model.FileIs():
+            return _file(check)
+        case model.RowIs(table=table, key=key):
+            return f"{table}/{key} {_texts(check.contains, check.lacks, absent=check.absent)}"
+        case model.Received(server=server, method=method, often=often):
+            return f"{server} received {'requests' if method == '*' else method} {often}"
+        case model.OutputHas(stream=stream, contains=contains, lacks=lacks):
+            return f"{stream} {f'has {contains!r}' if contains is not None else f'lacks {lacks!r}'}"
+    return f"{check.name.replace('-', ' ')}"
+
+
+def matched(match: model.Match) -> str:
+    """Which events, in words."""
+    details = ", ".join(f"{key} {value}" for key, value in match.where.items())
+    who = "" if match.who == "*" else f" by {match.who}"
+    return f"{match.event}{who}{f' ({details})' if details else ''}"
+
+
+def _event(check: model.EventHappens) -> str:
+    words = f"{matched(check.match)} {check.often}"
+    if check.between:
+        words += f" between {check.between[0]:g} and {check.between[1]:g} s"
+    return f"{words} before {matched(check.before)}" if check.before else words
+
+
+def _request(check: model.RequestOffers) -> str:
+    parts = [
+        f"{verb} {', '.join(names)}"
+        for verb, names in (("offers", check.offers), ("lacks", check.lacks), ("has pending", check.pending))
+        if names
+    ]
+    if check.between:
+        parts.append(f"leaves between {check.between[0]:g} and {check.between[1]:g} s")
+    return f"request {check.number} {' and '.join(parts) or 'is sent'}"
+
+
+def _texts(contains: str | None, lacks: str | None, *, absent: bool) -> str:
+    parts = [f"has {contains!r}"] if contains is not None else []
+    parts += [f"lacks {lacks!r}"] if lacks is not None else []
+    return "is absent" if absent else " and ".join(parts) or "is there"
+
+
+def _file(check: model.FileIs) -> str:
+    if check.absent:
+        return f"{check.path} is absent"
+    parts = [f"has {check.contains!r}"] if check.contains is not None else []
+    parts += [f"lacks {check.lacks!r}"] if check.lacks is not None else []
+    parts += [f"matches {check.matches!r}"] if check.matches is not None else []
+    parts += [f"has mode {check.mode:04o}"] if check.mode is not None else []
+    return f"{check.path} {' and '.join(parts)}"

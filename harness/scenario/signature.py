@@ -1,0 +1,98 @@
+"""By what two failures are the same: which rule fell, and on whom. Times, seeds and words of the moment do not count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from harness.scenario import model
+from harness.scenario.invariants import Finding
+from harness.scenario.naming import plain
+from harness.scenario.production import Judged, Report
+from harness.scenario.verdicts import Verdict
+
+EXPECTATION, INVARIANT, RUN = "expectation", "invariant", "run"
+_NUMBERED = re.compile(r"([-#])\d+\b")
+_CODE = re.compile(
+    r"\b(E[A-Z]{4,}|ERR_[A-Z_]+|MODULE_NOT_FOUND|Permission denied|Connection closed|connection closed|timed out)\b"
+)
+
+
+class Signature(NamedTuple):
+    """`verdict` is the run's; `kind` and `rule` tell what fell: an expectation's sentence, an invariant's name, or
+    nothing but the run itself. `who` is the session, server or actor it fell on, `cause` the code that the runtime
+    or npm gave for it, `hole` the accepted hole it was classified as; each is empty where there is none.
+    """
+
+    verdict: str
+    kind: str
+    rule: str
+    who: str = ""
+    cause: str = ""
+    hole: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.rule, f"on {self.who}" if self.who else "", f"({self.cause})" if self.cause else ""]
+        return f"{self.verdict}: {' '.join(filter(None, parts))}"
+
+
+def signatures(report: Report) -> tuple[Signature, ...]:
+    """One for each rule that fell, the expectations' first; empty when the run is no failure."""
+    if report.verdict.exit_code == 0:
+        return ()
+    if report.verdict is not Verdict.FAIL:
+        return (Signature(report.verdict.value, RUN, _without_numbers(report.detail)),)
+    return tuple(_fallen(report))
+
+
+def _fallen(report: Report) -> Iterator[Signature]:
+    verdict = report.verdict.value
+    for judged in report.judged:
+        if not judged.seen.met and not judged.expectation.warns:
+            rule, who = alike(judged.expectation.says), alike(_subject(judged))
+            yield Signature(verdict, EXPECTATION, rule, who, _cause(judged.seen.instead))
+    for finding in report.invariants:
+        if finding.holds is False:
+            yield Signature(verdict, INVARIANT, finding.name, alike(_struck(report, finding)), _cause(finding.detail))
+
+
+def signature(report: Report) -> Signature | None:
+    """That of the first rule that fell."""
+    return next(iter(signatures(report)), None)
+
+
+def _subject(judged: Judged) -> str:
+    """On whom an expectation looks."""
+    check = judged.expectation.check
+    session = getattr(check, "session", None) or ""
+    match check:
+        case model.ServerIs(server=server) | model.Received(server=server):
+            return f"{session} {server}".strip()
+        case model.EventHappens(match=match):
+            return " ".join(filter(None, ["" if match.who == "*" else match.who, str(match.where.get("server", ""))]))
+    return session
+
+
+def _struck(report: Report, finding: Finding) -> str:
+    """The actor whose event broke an invariant, without its session: sessions of one kind are alike."""
+    if not finding.events:
+        return ""
+    event = report.events[finding.events[-1]]
+    server = event.details.get("server")
+    return str(server or plain(event.actor).rpartition("/")[2])
+
+
+def alike(text: str) -> str:
+    """Names that differ by a number alone (`tool-1`, `tool-2`) are alike: which of them it was is chance."""
+    return _NUMBERED.sub(r"\1N", text)
+
+
+def _cause(text: str) -> str:
+    """The error code in a runtime's words, which tells a lost race from a budget that was over."""
+    found = _CODE.search(text)
+    return found[1] if found else ""
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d[\d,.]*", "N", text)

@@ -1,0 +1,148 @@
+"""A simulation with a scenario's cast on it: actors named by what they are, everything that was printed kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.scenario.cast import Cast
+from harness.scenario.naming import NamedHold, is_match, plain, session_of
+from harness.scenario.sessions import Job
+from harness.world.model import Actor, Decisions, Event, FaultPlan, Simulation
+from harness.world.model.pipes import Pipe
+from harness.world.model.scheduler import Scheduler
+from harness.world.ports import Program
+
+STEP_LIMIT = 200_000
+WATCHDOG_SECONDS = 20.0
+LONGEST_STALL_SECONDS = 2.0
+"""A busy machine keeps a process off the CPU for a while, but not for the minutes until some budget is over."""
+
+
+class Point(NamedTuple):
+    """A switch point that an actor came to: where a hold can keep it and a fault strike.
+
+    `events` is how many had happened by then.
+    """
+
+    at_seconds: float
+    actor: str
+    label: str
+    events: int = 0
+
+
+NOBODY = NamedHold("", "", lambda _: True)
+"""A hold that meets nobody: with it every switch point is asked about, and can be noted."""
+
+
+class Plan(FaultPlan):
+    """A fault plan that tells which of its faults never struck."""
+
+    def missed(self) -> list[int]:
+        """The numbers of the faults, from 0, that were to strike and met nothing; drawn ones need not."""
+        return [
+            at
+            for at, (fault, struck) in enumerate(zip(self.faults, self._struck, strict=True))
+            if not struck and not fault.drawn
+        ]
+
+
+class Tee(Pipe):
+    """A pipe that remembers every line, read or not."""
+
+    __slots__ = ("written",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def write(self, line: str, scheduler: Scheduler) -> None:
+        """As a pipe does; a line that nobody can read was printed all the same."""
+        self.written.append(line)
+        super().write(line, scheduler)
+
+
+class Stage(Simulation):
+    """One run of a scenario: who is who, and what each printed."""
+
+    def __init__(self, cast: Cast, decisions: Decisions | None, seed: int, *, notes_points: bool = False) -> None:
+        scenario = cast.scenario
+        super().__init__(
+            decisions,
+            seed=seed,
+            holds=[
+                NamedHold(hold.actor, hold.at, matcher(hold.until), hold.limit_seconds, hold.times)
+                for hold in scenario.holds
+            ],
+            servers=cast.sites,
+            launcher=cast.launch,
+            step_limit=STEP_LIMIT,
+            watchdog_seconds=WATCHDOG_SECONDS,
+            longest_stall_seconds=LONGEST_STALL_SECONDS,
+        )
+        self.cast = cast
+        self.faults: Plan = Plan(cast.faults())
+        self.points: list[Point] = []
+        if notes_points:
+            self.holds.append(NOBODY)
+        self.jobs: dict[str, Job] = {}
+        self.given_files: set[str] = set()
+
+    def start(
+        self,
+        name: str,
+        program: Program,
+        argv: Sequence[str] = (),
+        *,
+        parent: Actor | None = None,
+        **options: Any,
+    ) -> Actor:
+        """As a simulation does; a child is called after the server or program that it is."""
+        if parent is not None:
+            cache = (options.get("env") or {}).get("NPM_CONFIG_CACHE", "")
+            name = f"{parent.name}/{self.cast.label(parent.name, argv, cache)}"
+        actor = super().start(name, program, argv, parent=parent, **options)
+        actor.stdout, actor.stderr = Tee(), Tee()
+        return actor
+
+    async def hold(self, actor: Actor, label: str) -> None:
+        """As a simulation does; where points are noted, this one is."""
+        if self.holds[-1] is NOBODY:
+            self.points.append(Point(self.now - self.started_seconds, actor.name, label, len(self.events)))
+        await super().hold(actor, label)
+
+    async def next_event(self, until_seconds: float | None) -> bool:
+        """Wait until anything happens; False when the time came first."""
+        return await self._happened.wait(until_seconds)
+
+    def text(self, path: str) -> str | None:
+        """A file's text; None where no file can be read."""
+        try:
+            return self.tree.read(path, 0).decode("utf-8", "replace")
+        except OSError:
+            return None
+
+    def printed(self, actor: Actor) -> Mapping[str, str]:
+        """All that an actor has printed, by stream."""
+        return {
+            name: "\n".join(pipe.written)
+            for name, pipe in (("stdout", actor.stdout), ("stderr", actor.stderr))
+            if isinstance(pipe, Tee)
+        }
+
+    def runs(self, session: str) -> list[Actor]:
+        """The runs of a session's runtime so far, in order."""
+        return [actor for actor in self.actors if self.is_runtime(actor) and session_of(actor.name) == session]
+
+    def is_runtime(self, actor: Actor) -> bool:
+        """Whether an actor is a run of a runtime: what a session has started by that name."""
+        started_by_session = actor.parent is not None and actor.parent.parent is None
+        return started_by_session and plain(actor.name).rpartition("/")[2] in RUNTIME_PROGRAMS
+
+
+RUNTIME_PROGRAMS = ("claude", "codex", "pi")
+
+
+def matcher(match: Any) -> Any:
+    """A match as a condition on events."""
+    return lambda event: is_match(match, event) if isinstance(event, Event) else False

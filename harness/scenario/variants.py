@@ -1,0 +1,50 @@
+"""A known-bad variant in place for one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.errors import UserInputError
+from harness.gate.nearness import did_you_mean
+from harness.requirements.patching import Patch, TargetMissingError
+from harness.requirements.source_tree import import_variants, require_source_root
+from harness.requirements.variants import VARIANTS, Variant
+
+
+def find_variant(name: str) -> Variant:
+    """The variant of that name; its file may be left out, dashes stand for underscores.
+
+    Raises UserInputError, and CannotRunError where there is no source tree.
+    """
+    import_variants(require_source_root())
+    wanted = name.replace("-", "_")
+    if wanted in VARIANTS:
+        return VARIANTS[wanted]
+    found = [each for each in VARIANTS if each.partition(".")[2] == wanted]
+    if len(found) == 1:
+        return VARIANTS[found[0]]
+    if found:
+        raise UserInputError(
+            f"--variant {name}: several are called so: {', '.join(sorted(found))}", fix="Name its file."
+        )
+    near = did_you_mean(wanted, VARIANTS, 0.5)
+    hint = f"Did you mean {near}?" if near else "mcp-harness dev variants lists them."
+    raise UserInputError(f"--variant {name}: there is none of that name", fix=hint)
+
+
+@contextmanager
+def in_place(variant: Variant | None) -> Iterator[None]:
+    """The variant instead of the right rule, as long as the block runs. Raises UserInputError."""
+    if variant is None:
+        yield
+        return
+    try:
+        patch = Patch(variant)
+    except TargetMissingError as error:
+        raise UserInputError(f"--variant {variant.name}: {error}", fix="Its target was renamed.") from None
+    patch.apply()
+    try:
+        yield
+    finally:
+        patch.undo()

@@ -1,0 +1,182 @@
+"""`mcp-harness run` and `mcp-harness scenarios`, and scenario files named to pytest."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.scenario.failure import decisions_text
+from harness.world.model import Decision
+from scenarios.playing import HEAD, short
+from scenarios.report_schemas import validate
+
+pytest_plugins = ["pytester"]
+
+PASSING = "[[expect]]\nexit = 0"
+FAILING = "[[expect]]\nexit = 1\nsays = 'it exits otherwise'"
+SECRET = "s3cret-value-of-a"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Write a scenario, run the command in its folder: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def go(*arguments: str, text: str | None = None) -> tuple[int, str, str]:
+        if text is not None:
+            Path("mine.toml").write_text(text, encoding="utf-8")
+        code = main(["run", *arguments])
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return go
+
+
+def test_a_scenario_of_ones_own_runs_on_each_runtime_that_it_names(run):
+    code, out, err = run("mine.toml", text=short(PASSING))
+    assert (code, err) == (0, "")
+    ends = [line for line in out.splitlines() if line.startswith("PASS")]
+    assert re.findall(r"on (\S+):", " ".join(ends)) == ["claude@2.1.268", "codex@0.146.0", "pi@0.84.1+2.32.1"]
+    assert all(end.endswith("exit 0") for end in ends)
+    assert out.startswith('mine.toml  "A short one"\n')
+
+
+def test_what_fails_says_what_was_seen_and_where_the_file_says_otherwise(run):
+    code, out, _ = run("mine.toml", "--runtime", "codex@0.169.0", text=short(FAILING))
+    assert code == 1
+    line = next(line for line in out.splitlines() if line.startswith("  expect"))
+    assert re.fullmatch(r"  expect  it exits otherwise \.+ FAIL  it exits 0 \(line \d+\)", line)
+    assert out.splitlines()[-1].startswith("FAIL  short on codex@0.169.0: 0/1 expectations")
+    assert out.splitlines()[-1].endswith("exit 1")
+
+
+def test_the_json_report_fits_its_schema(run):
+    for text, expected in ((short(PASSING), 0), (short(FAILING), 1)):
+        code, out, _ = run("mine.toml", "--format", "json", text=text)
+        document = json.loads(out)
+        validate("run-report", document)
+        assert code == expected == document["exit_code"]
+        assert document["runs"][0]["runtime"] == "claude@2.1.268"
+        assert any(event["text"] for event in document["runs"][0]["events"])
+
+
+def test_equal_seeds_give_equal_traces_and_the_report_says_which(run):
+    documents = [
+        json.loads(run("mine.toml", "--seed", seed, "--format", "json", text=short(PASSING))[1])
+        for seed in ("5", "5", "6")
+    ]
+    digests = [[each["trace_digest"] for each in document["runs"]] for document in documents]
+    assert digests[0] == digests[1]
+    assert digests[0] != digests[2]
+    assert [document["seed"] for document in documents] == [5, 5, 6]
+
+
+def test_decisions_are_replayed_strictly(run, tmp_path):
+    (tmp_path / "calm.txt").write_text(decisions_text([]))
+    (tmp_path / "other.txt").write_text(decisions_text([Decision("start", 7, 3)]))
+    assert run("mine.toml", "--runtime", "pi", "--decisions", "calm.txt", text=short(PASSING))[0] == 0
+    code, out, _ = run("mine.toml", "--runtime", "pi", "--decisions", "other.txt")
+    assert code == 1
+    assert "divergence: decision 0: recorded start of 7, met " in out
+
+
+@pytest.mark.parametrize("content", ["rum", "run.2=2", "run.x", "{}"])
+def test_a_file_that_holds_no_decisions_is_refused_in_one_line(run, tmp_path, content):
+    (tmp_path / "bad.txt").write_text(content)
+    code, out, err = run("mine.toml", "--decisions", "bad.txt", text=short())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "bad.txt: holds no decisions" in err
+
+
+def test_a_run_that_fails_is_saved_and_fails_again(run, tmp_path):
+    code, _, err = run("mine.toml", "--runtime", "codex", "--seed", "3", "--save", "out", text=short(FAILING))
+    (saved,) = (tmp_path / "out").iterdir()
+    assert code == 1
+    assert f"reproduce: mcp-harness run out/{saved.name}" in err
+    code, out, err = run(f"out/{saved.name}")
+    assert (code, err) == (1, "")
+    assert "replayed decisions; exit 1" in out
+    code, out, err = run(f"out/{saved.name}", "--seed", "1")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert run("mine.toml", "--save", "out2", text=short(PASSING))[2] == ""
+
+
+def test_a_known_bad_variant_brings_the_old_bug_back_for_one_run(run):
+    for name in ("scenario.codex_is_left_to_its_own_budget", "codex-is-left-to-its-own-budget"):
+        code, out, _ = run("702", "--variant", name)
+        assert code == 1
+        assert "lacks playwright" in out
+    assert run("702")[0] == 0
+    code, _, err = run("702", "--variant", "codex-is-left-to-its-own-badget")
+    assert code == 2
+    assert "Did you mean scenario.codex_is_left_to_its_own_budget?" in err
+
+
+@pytest.mark.parametrize("name", ["702", "#702", "claude-pending"])
+def test_a_shipped_scenario_is_found_by_its_id(run, name):
+    assert run(name)[0] == 0
+
+
+def test_what_cannot_be_run_says_why_in_one_line(run):
+    cases = [
+        (("703",), 2, "no scenario is called '703'. Did you mean 702?"),
+        (("nothing.toml",), 2, "nothing.toml: no such file"),
+        (("702", "--runtime", "claude"), 3, "says nothing of claude@2.1.268"),
+        (("702", "--runtime", "codex@1"), 2, "unknown runtime 'codex@1'"),
+        (("702", "--seed", "x"), 2, "invalid int value"),
+        (("702", "--seed", "1", "--decisions", "x"), 2, "not allowed with"),
+    ]
+    for arguments, expected, words in cases:
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (expected, "", 1), arguments
+        assert words in err
+
+
+def test_switch_points_can_be_listed(run):
+    _, out, _ = run("mine.toml", "--runtime", "claude", "--points", text=short(PASSING))
+    assert re.search(r"^   00:00\.0   S +spawn claude$", out, re.M)
+    assert re.search(r"^   00:00\.0   S/claude +POST https://b\.test/mcp$", out, re.M)
+
+
+def test_secrets_of_a_scenario_are_in_no_output(run):
+    head = HEAD.replace('command = "/opt/a"', 'command = "/opt/a"\nargs = ["${KEY}"]')
+    text = short(f"[secrets]\nKEY = '{SECRET}'", f"[server.a]\nstderr = ['got {SECRET}']", head=head)
+    for arguments in ((), ("--points",), ("--format", "json")):
+        _, out, err = run("mine.toml", *arguments, text=text)
+        assert SECRET not in out + err
+        assert "FAIL" in out or '"fail"' in out
+
+
+def test_the_shipped_scenarios_are_listed(capsys):
+    assert main(["scenarios"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(re.match(r"702 +A cold npx server", line) for line in lines)
+    assert re.fullmatch(r"\d+ scenarios; play one with: mcp-harness run ID; exit 0", lines[-1])
+    assert main(["scenarios", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    validate("scenarios-list", document)
+    assert "#702" in [incident for each in document["scenarios"] for incident in each["incidents"]]
+
+
+def test_pytest_plays_a_scenario_that_is_named(pytester):
+    pytester.makefile(".toml", mine=short(PASSING, FAILING + "\nonly_on = ['pi']"), other="x = 1")
+    options = ("-p", "no:cacheprovider", "-p", "no:randomly", "-v")
+    done = pytester.runpytest_inprocess(*options, "mine.toml")
+    out = done.stdout.str()
+    assert done.ret == 1
+    assert re.search(r"mine\.toml::codex@0\.146\.0 PASSED", out)
+    assert re.search(r"mine\.toml::pi@0\.84\.1\+2\.32\.1 FAILED", out)
+    assert "  expect  it exits otherwise" in out
+    assert "Traceback" not in out
+    assert int(pytester.runpytest_inprocess(*options, ".").ret) == int(pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
+def test_pytest_tells_what_is_wrong_with_a_scenario_in_one_line(pytester):
+    pytester.makefile(".toml", mine=short(PASSING).replace("[[expect]]", "[[expects]]"))
+    done = pytester.runpytest_inprocess("-p", "no:cacheprovider", "mine.toml")
+    assert done.ret == int(pytest.ExitCode.INTERRUPTED)
+    done.stdout.fnmatch_lines(["*mine.toml:*the file has no key `expects`. Did you mean expect?*"])
