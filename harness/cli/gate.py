@@ -12,16 +12,20 @@ from pathlib import Path
 
 from harness.errors import UserInputError
 from harness.gate.assemble import Assembled, GateOptions, assemble
+from harness.gate.battery.results import QUICK_ENTRIES, Mode
 from harness.gate.engine import run_gate
-from harness.gate.events import Finished
+from harness.gate.events import Event, Finished, Found
 from harness.gate.fixes import Fixes, fix_everything
 from harness.gate.rule import RULES
 from harness.inputs.document import BYTE_ORDER_MARK
-from harness.inputs.files import replace_text
+from harness.inputs.files import display_path, replace_text
 from harness.report.formats import Target, check_targets, load_formats, parse_target, write_reports
 from harness.report.masking import mask
 
 _DEFAULT_FORMAT = "text"
+_DEFAULT_OUT = "out"
+_PATIENCE_SECONDS = 2.0
+"""How long nothing is said of the battery's progress, and how often from then on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT[=PATH]",
         help=f"{', '.join(load_formats())}; repeatable, PATH - is stdout (default: text)",
     )
+    parser.add_argument(
+        "--battery",
+        choices=[mode.value for mode in Mode],
+        default=Mode.QUICK.value,
+        help=f"try faults on every entry (full), above {QUICK_ENTRIES} entries on one of each shape and on the others"
+        " once (quick, the default), or not at all (off)",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", default=_DEFAULT_OUT, help="where scenario files of findings go (default: out)"
+    )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(
         "--fix", action="store_true", help="write the fixes that need no decision, then judge the result"
@@ -82,7 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     assembled = assemble(options, today=_today())
     _spare_inputs(targets, options, assembled.path)
-    events = list(run_gate(assembled.request, lambda: time.monotonic() - began))
+    request = assembled.request._replace(battery=Mode(arguments.battery), progress=Progress())
+    assembled = assembled._replace(request=request)
+    events = list(run_gate(request, lambda: time.monotonic() - began))
     if arguments.diff:
         return _show_diff(assembled, fix_everything(assembled.request, events))
     if arguments.fix:
@@ -90,9 +106,60 @@ def run(arguments: argparse.Namespace) -> int:
         _write_fixes(assembled, fixes)
         finished = fixes.finished._replace(seconds=time.monotonic() - began)
         events = [*fixes.events[:-1], finished]
+    events = write_proofs(events, Path(arguments.out))
     _write_stdout(write_reports(events, targets, RULES.get), targets)
     last = events[-1]
     return last.exit_code if isinstance(last, Finished) else 0
+
+
+class Progress:
+    """Tells on stderr how far the battery is, once it takes long."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def __call__(self, done: int, of: int) -> None:
+        """One more entry is done."""
+        now = time.monotonic()
+        if now - self._told >= _PATIENCE_SECONDS and done < of:
+            self._told = now
+            print(f"trying faults: {done:,} of {of:,} entries", file=sys.stderr, flush=True)
+
+
+def write_proofs(events: Sequence[Event], folder: Path) -> list[Event]:
+    """Write the scenario files of findings; the events with the places of those that could be written."""
+    written: dict[str, str] = {}
+    placed: list[Event] = []
+    for event in events:
+        if isinstance(event, Found) and event.finding.proof is not None and event.finding.allowance is None:
+            proof = event.finding.proof
+            path = folder / _free_name(proof.name, proof.text, written)
+            shown = proof._replace(name=display_path(path)) if _is_written(path, mask(proof.text)) else None
+            placed.append(Found(event.finding._replace(proof=shown)))
+        else:
+            placed.append(event)
+    return placed
+
+
+def _is_written(path: Path, text: str) -> bool:
+    """Write a file, its folder first. The verdict does not depend on it: a failure is told and that is all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        print(f"{display_path(path)}: cannot be written: {error.strerror}", file=sys.stderr)
+        return False
+    return True
+
+
+def _free_name(name: str, text: str, written: dict[str, str]) -> str:
+    """The name, with a number where another file of this run has it."""
+    stem, number, free = name.removesuffix(".toml"), 1, name
+    while written.get(free, text) != text:
+        number += 1
+        free = f"{stem}-{number}.toml"
+    written[free] = text
+    return free
 
 
 def _today() -> datetime.date:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.gate.spawn import Runtime, Spawn, spawn_entry
 from harness.inputs.document import Document, Pointer
@@ -15,6 +15,9 @@ from harness.reference.catalog.schema import SchemaFault, validate
 from harness.reference.oauth.capability import oauth_capable
 from harness.reference.secrets.placeholders import Variables, variables
 from harness.reference.selection.zimmer import Instance, retarget
+
+if TYPE_CHECKING:
+    from harness.gate.battery.course import Trial
 
 SCHEMA_KEY = "$schema"
 
@@ -93,6 +96,8 @@ class Context:
         self.secrets = secrets or SecretKnowledge()
         self.tools = tools or {}
         self.instance = instance
+        self.trial: Trial | None = None
+        """What the battery found, once it has run."""
 
     def with_document(self, document: Document) -> Context:
         """The same run over another text of the catalog."""

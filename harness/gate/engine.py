@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from harness.gate.allowances import AllowanceBook
+from harness.gate.battery.results import Mode, Progress, no_progress
+from harness.gate.battery.trial import try_faults
 from harness.gate.changes import describe_changes
 from harness.gate.context import Context, EntryView
+from harness.gate.default_roots import defaults_moved
 from harness.gate.events import Event, Finished, Found, Judged, Started
 from harness.gate.judge import judge
 from harness.gate.model import Finding, Severity
 from harness.gate.places import place
-from harness.gate.rule import CATALOG_CHECKS, ENTRY_CHECKS, RULES, Hit
+from harness.gate.rule import CATALOG_CHECKS, COMPARISON_CHECKS, ENTRY_CHECKS, RULES, Comparison, Hit
 from harness.gate.rules import load_rules
 from harness.inputs.document import Pointer, pointer_text
 from harness.inputs.settings import Settings
 
-_SEED = 0  # nothing here is drawn yet; the battery will say which draws it made
+_SEED = 0  # nothing is drawn: the battery's spawns are the calmest runs
 
 
 class Base(NamedTuple):
@@ -33,7 +36,7 @@ class Base(NamedTuple):
 class GateRequest(NamedTuple):
     """One run. `today` decides which allowances are over; `every_entry` judges untouched ones too.
 
-    `folder`: see `Started`.
+    `folder`: see `Started`. `battery` says how many faults are tried, `progress` hears of it.
     """
 
     context: Context
@@ -44,6 +47,8 @@ class GateRequest(NamedTuple):
     every_entry: bool
     today: datetime.date
     folder: str = ""
+    battery: Mode = Mode.OFF
+    progress: Progress = no_progress
 
 
 def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iterator[Event]:
@@ -62,14 +67,21 @@ def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iter
         request.folder,
         request.fail_on,
     )
-    for view in context.entries.values():
-        yield Judged(judge(view, context, touched=view.name in touched))
+    judgements = {name: judge(view, context, touched=name in touched) for name, view in context.entries.items()}
+    yield from map(Judged, judgements.values())
+    struck = [name for name in context.entries if name in touched]
+    is_off = request.battery is Mode.OFF
+    context.trial = None if is_off else try_faults(context, judgements, struck, request.battery, request.progress)
     book = AllowanceBook(request.settings, request.today)
     compared = None if request.every_entry else base
-    findings = [book.apply(finding) for finding in _findings(context, compared, touched)]
+    findings = [book.apply(finding) for finding in _findings(context, compared, base, touched)]
     gone = base.context.entries.keys() - context.entries.keys() if base else frozenset()
-    findings += book.leftovers(whole_catalog=compared is None, judged=touched | gone)
+    findings += book.leftovers(
+        whole_catalog=compared is None, judged=touched | gone, altered=_altered(context, base) | gone
+    )
     yield from map(Found, sorted(findings, key=lambda finding: worst_first(finding, context.document.name)))
+    if context.trial is not None:
+        yield context.trial.tried
     if base:
         yield from describe_changes(base.context, context)
     yield _finish(request, findings, len(touched), elapsed_seconds())
@@ -84,6 +96,14 @@ def worst_first(finding: Finding, catalog: str) -> tuple[int, bool, tuple[int, i
 def _touched(context: Context, base: Base | None, *, every_entry: bool) -> frozenset[str]:
     if base is None or every_entry:
         return frozenset(context.entries)
+    moved = frozenset(name for name in context.entries if defaults_moved(name, base.context, context))
+    return _altered(context, base) | moved
+
+
+def _altered(context: Context, base: Base | None) -> frozenset[str]:
+    """The entries that read otherwise than in the base, new ones among them; none without a base."""
+    if base is None:
+        return frozenset()
     return frozenset(name for name, view in context.entries.items() if entry_changed(base.context.tree, name, view.raw))
 
 
@@ -92,14 +112,41 @@ def entry_changed(base_tree: Mapping[str, object], name: str, raw: object) -> bo
     return name not in base_tree or repr(base_tree[name]) != repr(raw)
 
 
-def _findings(context: Context, base: Base | None, touched: frozenset[str]) -> Iterator[Finding]:
+def _findings(context: Context, compared: Base | None, base: Base | None, touched: frozenset[str]) -> Iterator[Finding]:
+    """What all rules say. What `compared` has already is left out; rules on changes look at `base`."""
     for name, view in context.entries.items():
         if name in touched:
-            yield from entry_findings(context, view)
-    known = Known.of(_catalog_wide(base.context) if base else ())
+            found = entry_findings(context, view)
+            yield from found
+            if base is not None:
+                yield from comparison_findings(base.context, context, view, found)
+    known = Known.of(_catalog_wide(compared.context) if compared else ())
     for said in _catalog_wide(context):
-        if base is None or said.entries & touched or not known.holds(said):
+        if compared is None or said.entries & touched or not known.holds(said):
             yield said.finding
+
+
+def comparison_findings(base: Context, head: Context, view: EntryView, found: list[Finding]) -> Iterator[Finding]:
+    """What the rules on changes say of an entry; `found` is what the rules on entries say of it."""
+    before = base.entries.get(view.name)
+    if before is None or not entry_changed(base.tree, view.name, view.raw):
+        return
+    comparison = Comparison(base, head, before, view, _explained(base, head, before, found))
+    for identifier, check in COMPARISON_CHECKS.items():
+        for hit in check(comparison):
+            yield make_finding(identifier, hit, head)
+
+
+def _explained(base: Context, head: Context, before: EntryView, found: list[Finding]) -> frozenset[str]:
+    """The runtimes that an error concerns which the entry did not have before."""
+    errors = [finding for finding in found if finding.severity is Severity.ERROR]
+    if not errors:
+        return frozenset()
+    old = {finding.fingerprint for finding in entry_findings(base, before)}
+    every = tuple(runtime.label for runtime in head.runtimes)
+    return frozenset(
+        runtime for error in errors if error.fingerprint not in old for runtime in (error.runtimes or every)
+    )
 
 
 class CatalogWide(NamedTuple):
@@ -185,6 +232,8 @@ def make_finding(identifier: str, hit: Hit, context: Context) -> Finding:
         fix=hit.fix or rule.fix,
         edits=hit.edits,
         fingerprint=hashlib.sha256(source.encode("utf-8")).hexdigest()[:16],
+        events=hit.events,
+        proof=hit.proof,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from harness.gate.battery.results import Tried
 from harness.gate.model import Change, Finding, Judgement, Severity
 
 
@@ -66,4 +67,4 @@ class Finished(NamedTuple):
     exit_code: int
 
 
-Event = Started | Judged | Found | Changed | Planned | Finished
+Event = Started | Judged | Found | Tried | Changed | Planned | Finished

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from harness.gate.battery.results import Mode
 from harness.gate.engine import GateRequest, run_gate
 from harness.gate.events import Event, Finished, Found
 from harness.gate.model import Edit, Finding
@@ -35,6 +36,7 @@ class Fixes(NamedTuple):
 def fix_everything(request: GateRequest, events: Sequence[Event]) -> Fixes:
     """Apply edits and judge again until nothing can be fixed without a decision. Nothing is written."""
     document, fixed, drops_mark = request.context.document, 0, False
+    without_battery = request._replace(battery=Mode.OFF)
     for _ in range(MAXIMUM_PASSES):
         findings = [event.finding for event in events if isinstance(event, Found)]
         text, count, mark = apply_edits(document.text, findings, document.name)
@@ -43,6 +45,8 @@ def fix_everything(request: GateRequest, events: Sequence[Event]) -> Fixes:
         fixed += count
         drops_mark = drops_mark or mark
         document = Document.parse(document.name, text.encode("utf-8"))
+        events = list(run_gate(without_battery._replace(context=request.context.with_document(document)), lambda: 0.0))
+    if fixed and request.battery is not Mode.OFF:
         events = list(run_gate(request._replace(context=request.context.with_document(document)), lambda: 0.0))
     return Fixes(document.text, fixed, drops_mark, tuple(events))
 

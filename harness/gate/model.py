@@ -50,12 +50,20 @@ class Allowance(NamedTuple):
     until: str | None
 
 
+class ScenarioFile(NamedTuple):
+    """A scenario that shows a finding: the file's name, or where it was written, and its text."""
+
+    name: str
+    text: str
+
+
 class Finding(NamedTuple):
     """One thing that a rule found.
 
     `message` says in one sentence what happens to whom; `fix` is the edit in words and `edits` the same
     as replacements (empty where a human must decide). `entry` is None for the file as a whole;
     `runtimes` names those concerned, e.g. `codex@0.146.0` (empty: all or none in particular).
+    What the battery found has `events`, the ids that prove it, in the run of its scenario `proof` where there is one.
     """
 
     rule: str
@@ -68,6 +76,8 @@ class Finding(NamedTuple):
     edits: tuple[Edit, ...]
     fingerprint: str
     allowance: Allowance | None = None
+    events: tuple[int, ...] = ()
+    proof: ScenarioFile | None = None
 
 
 class State(StrEnum):

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.gate.battery.results import Tried
 from harness.gate.events import Event
 from harness.gate.model import Change, Finding, Judgement, Outcome, Place
 from harness.report.formats import RuleLookup, report_format
@@ -37,6 +38,7 @@ def report(run: Run, rules: RuleLookup) -> dict[str, Any]:
         "base": started.base,
         "entries": [_judgement(judgement) for judgement in run.judgements],
         "findings": [_finding(finding, rules) for finding in (*run.findings, *run.allowed)],
+        "battery": _tried(run.tried),
         "changes": [_change(change) for change in run.changes],
         "plans": {"before": list(run.before), "after": list(run.after)},
         "summary": run.finished._asdict(),
@@ -80,7 +82,17 @@ def _finding(finding: Finding, rules: RuleLookup) -> dict[str, Any]:
         "edits": [edit._asdict() for edit in finding.edits],
         "fingerprint": finding.fingerprint,
         "allowance": finding.allowance._asdict() if finding.allowance else None,
+        "events": list(finding.events),
+        "proof": finding.proof.name if finding.proof else None,
     }
+
+
+def _tried(tried: Tried | None) -> dict[str, Any] | None:
+    if tried is None:
+        return None
+    facts = [{**fact._asdict(), "kinds": list(fact.kinds)} for fact in tried.facts]
+    low, high = tried.kinds
+    return {**tried._asdict(), "mode": tried.mode.value, "kinds": {"fewest": low, "most": high}, "facts": facts}
 
 
 def _place(place: Place) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from harness.report.formats import RuleLookup, report_format
 from harness.report.markdown_text import block, code, code_in_table, plain
 from harness.report.run import Run, gather
 from harness.report.safety import shorten
-from harness.report.summary import heading, sentence, verdict
+from harness.report.summary import faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, Row, Table, cells_of, column_names, entry_table, needs_of
 
 MARKER = "<!-- mcp-harness gate -->"
@@ -30,7 +30,7 @@ _LONGEST_TEXT = 1_000
 _LONGEST_NAME = 100
 _MAXIMUM_RUNTIMES = 12
 _SIGNS = {"added": "+ added", "changed": "~ changed", "removed": "- removed"}
-_COMMIT = re.compile(r"@[0-9a-f]{7,40}$")
+_COMMIT = re.compile(r"@[0-9a-f]{7,40}(?: \([^()]*\))?$")
 
 
 class _Part(NamedTuple):
@@ -103,6 +103,7 @@ def _parts(run: Run) -> Iterator[_Part]:
     yield _plan("things to do before merging", 1, "Before you merge", "- [ ] ", run.before)
     yield _table_of_changes(run) if run.started.base is not None else _table_of_all(run)
     yield _Part("findings", 2, "\n### Findings\n\n", tuple(_finding(run, f) for f in (*run.findings, *run.allowed)))
+    yield _battery(run)
     yield _plan("things to do after merging", 4, "After you merge", "- ", run.after)
     yield _Part(
         "config diffs",
@@ -111,6 +112,12 @@ def _parts(run: Run) -> Iterator[_Part]:
         tuple(_diff(change, runtime) for change in run.changes for runtime in change.config),
         "\n</details>\n",
     )
+
+
+def _battery(run: Run) -> _Part:
+    lines = [line for line in (faults_tried(run), *runtime_facts(run)) if line]
+    items = tuple(f"{'- ' if number else ''}{_sentence(line)}\n" for number, line in enumerate(lines))
+    return _Part("lines on the faults tried", 4, "\n", items)
 
 
 def _plan(name: str, importance: int, title: str, bullet: str, texts: Sequence[str]) -> _Part:

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from harness.errors import HarnessFault
+from harness.gate.battery.results import Tried
 from harness.gate.events import Changed, Event, Finished, Found, Judged, Planned, Started
 from harness.gate.model import Change, Finding, Judgement, Severity
 
@@ -23,6 +24,7 @@ class Run(NamedTuple):
     before: tuple[str, ...]
     after: tuple[str, ...]
     finished: Finished
+    tried: Tried | None = None
 
     @property
     def shown_judgements(self) -> tuple[Judgement, ...]:
@@ -55,6 +57,7 @@ def gather(events: Sequence[Event]) -> Run:
         before=tuple(e.text for e in events if isinstance(e, Planned) and e.when == "before"),
         after=tuple(e.text for e in events if isinstance(e, Planned) and e.when == "after"),
         finished=events[-1],
+        tried=next((e for e in events if isinstance(e, Tried)), None),
     )
 
 

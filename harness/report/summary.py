@@ -11,6 +11,7 @@ from harness.report.safety import count, shorten, visible
 _LONGEST_REASON = 60
 _MAXIMUM_ALLOWANCES = 3
 _MAXIMUM_RUNTIMES = 12
+_MAXIMUM_EVENTS = 4
 _LONGEST_NAME = 120
 
 
@@ -50,6 +51,34 @@ def verdict(run: Run) -> str:
     return f"{done.verdict}  {counts}{allowed}; {judged}; {done.seconds:.1f} s; seed {done.seed}; exit {done.exit_code}"
 
 
+def faults_tried(run: Run) -> str:
+    """What the battery did, and whether every fault stayed with its entry; empty when it did not run."""
+    tried = run.tried
+    if tried is None:
+        return ""
+    if not tried.spawns:
+        return "faults tried: none, no entry comes up anywhere"
+    low, high = tried.kinds
+    kinds = count(high, "kind") if low == high else f"{low} to {count(high, 'kind')}"
+    whom = count(tried.entries, "entry", "entries")
+    if tried.shapes is not None:
+        whom = f"{count(tried.shapes, 'shape')} of {whom} (every other entry once)"
+    size = f"{kinds} x {whom} x {count(tried.runtimes, 'runtime')} = {count(tried.spawns, 'spawn')}"
+    failed = f"{tried.spawns - tried.survived:,} failed"
+    alone = f"{failed}, every one alone (no other entry was hurt); {tried.survived:,} came through"
+    if tried.hurt:
+        whose = "1 entry hurts others" if tried.hurt == 1 else f"{tried.hurt:,} entries hurt others"
+        alone = f"{failed}, not all alone: {whose}; {tried.survived:,} came through"
+    untried = f"; {count(tried.untried, 'entry', 'entries')} not tried, since nothing starts" if tried.untried else ""
+    return f"faults tried: {size}; {alone}{untried}"
+
+
+def runtime_facts(run: Run) -> list[str]:
+    """What a runtime does to every session with a fault in it, a sentence each."""
+    facts = run.tried.facts if run.tried is not None else ()
+    return [f"{fact.runtime}: {visible(fact.text)} ({fact.rule})" for fact in facts]
+
+
 def allowances(findings: Sequence[Finding], number: int) -> str:
     """`allowed: 1, see mcp-harness.toml:4 "acme-legacy, until 2027-01-31"`."""
     places: dict[str, str] = {}
@@ -68,8 +97,20 @@ def sentence(run: Run, finding: Finding) -> str:
     """One finding in words: the entry, what happens, on which runtimes (unless said), what to do."""
     entry = f"{short(finding.entry)}: " if finding.entry is not None else ""
     fix = f" Fix: {visible(finding.fix)}" if finding.fix else ""
+    fix += f" Proof: {proof_command(finding)}{_event_ids(finding)}" if finding.proof is not None else ""
     stop = "." if finding.fix and not finding.message.endswith((".", "!", "?")) else ""
     return f"{entry}{visible(finding.message)}{stop}{_where(run, finding)}{fix}"
+
+
+def proof_command(finding: Finding) -> str:
+    """How the scenario of a battery's finding is played; empty where there is none."""
+    return f"mcp-harness run {visible(finding.proof.name)}" if finding.proof is not None else ""
+
+
+def _event_ids(finding: Finding) -> str:
+    """The events that prove it, in that run."""
+    shown = [str(event) for event in finding.events[:_MAXIMUM_EVENTS]]
+    return f" ({'event' if len(shown) == 1 else 'events'} {', '.join(shown)})" if shown else ""
 
 
 def _where(run: Run, finding: Finding) -> str:

@@ -11,7 +11,7 @@ from harness.gate.model import Change, Finding
 from harness.report.formats import RuleLookup, report_format
 from harness.report.run import Run, gather
 from harness.report.safety import display_width, pad, shorten, visible
-from harness.report.summary import heading, sentence, verdict
+from harness.report.summary import faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, NO_NEED, Row, Table, entry_table
 
 WIDTH = 100
@@ -123,6 +123,10 @@ def _findings(run: Run) -> Iterator[str]:
         yield from _wrap(head, sentence(run, finding), hanging)
     for rule, number in cut.items():
         yield f"  ... and {number} more of {visible(rule)} (--format json lists all)"
+    if run.tried is not None:
+        yield from _wrap("  ", faults_tried(run), "    ")
+        for fact in runtime_facts(run):
+            yield from _wrap("    ", fact, "      ")
 
 
 def cut_findings(findings: Sequence[Finding]) -> tuple[list[Finding], dict[str, int]]:

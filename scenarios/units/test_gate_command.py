@@ -27,7 +27,7 @@ def gate(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(["gate", *arguments])
+        code = main(["gate", "--battery", "off", *arguments])  # the battery has tests of its own
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness.gate.engine import covers
 from harness.gate.events import Finished, Found, Judged, Started
-from harness.gate.fixes import apply_fixes
+from harness.gate.fixes import apply_edits
 from harness.gate.model import Finding, Place, Severity
 from harness.gate.spawn import marker, runtime_named, spawn_entry
 from harness.inputs.settings import Allow
@@ -20,6 +20,7 @@ from scenarios.units.gate_run import (
     STDIO,
     TODAY,
     as_text,
+    changes,
     context_of,
     events_of,
     finished,
@@ -99,14 +100,14 @@ def test_a_reformatted_and_reordered_catalog_has_no_touched_entry():
 
 def test_findings_come_worst_first_then_in_file_order_the_catalog_before_other_files():
     roots = {"main": {"default_mcp_servers": ["ghost"], "default_subagent_roots": ["nobody"]}}
-    tree = {"z": BUNX, "y": BROKEN, "x": FLOATING, "w": BUNX}
+    tree = {**SCHEMA, "z": BUNX, "y": BROKEN, "x": FLOATING, "w": BUNX}
     settings = settings_of(Allow(rule="MH102", reason="none"))
     events = events_of(context_of(tree, roots), settings=settings)
     order = [(f.severity.rank, f.place.file != "mcp.json", f.place.line) for f in found(events)]
     assert order == sorted(order)
     assert {f.place.file for f in found(events)} == {"mcp.json", "roots.json", "mcp-harness.toml"}
     assert [f.rule for f in found(events) if f.severity is Severity.WARNING] == ["MH401", "MH401", "MH001", "MH603"]
-    assert [f.rule for f in found(events) if f.severity is Severity.NOTE] == ["MH103", "MH431"]
+    assert [f.rule for f in found(events) if f.severity is Severity.NOTE] == ["MH431"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,9 @@ def test_an_allowance_for_a_finding_that_the_comparison_hides_is_not_stale():
 
 def test_a_finding_that_only_repeats_another_is_left_out_on_the_runtimes_of_its_cause():
     tree = {**SCHEMA, "a[b]": {**STDIO, "args": ["-y", "p@1.0.0"]}}
-    assert rules(events_of(context_of(tree))) == ["MH701", "MH705"]
+    said = rules(events_of(context_of(tree)))
+    assert "MH701" in said
+    assert "MH805" not in said
     events = events_of(context_of({**SCHEMA, "a[b]": {**STDIO, "env": {"T": "${T}", "U": "${T"}}}))
     assert "MH805" not in rules(events)
 
@@ -208,7 +211,7 @@ def test_a_cause_on_one_runtime_speaks_for_no_other():
     assert covers(on_codex, finding("MH805", "codex@0.146.0"))
     assert not covers(on_codex, finding("MH805", "claude@2.1.268", "codex@0.146.0"))
     assert not covers(on_codex, finding("MH802", "codex@0.146.0"))
-    assert covers(finding("MH201"), finding("MH805", "claude@2.1.268"))
+    assert covers(finding("MH204"), finding("MH805", "claude@2.1.268"))
 
 
 COMPARISONS = [
@@ -250,7 +253,7 @@ def test_a_dropped_server_and_a_dropped_root_show_the_references_that_now_dangle
     base = context_of({**SCHEMA, "a": STDIO, "b": {**OTHER, "default_in_roots": ["ops"]}}, roots)
     head = context_of({**SCHEMA, "b": {**OTHER, "default_in_roots": ["ops"]}}, {"main": roots["main"]})
     shown = [(f.rule, f.message.split(",")[0]) for f in found(events_of(head, base))]
-    assert shown == [("MH601", "root main names a"), ("MH602", "b is a default in ops")]
+    assert shown == [("MH601", "root main names a"), ("MH602", "it is a default in ops")]
     everything = rules(events_of(head, base, every_entry=True))
     assert everything.count("MH601") == 2
 
@@ -262,6 +265,98 @@ def test_more_defaults_than_before_are_shown_although_the_root_had_too_many_alre
     head, base = context_of(catalog(53), {"main": {}}), context_of(catalog(52), {"main": {}})
     assert "MH605" in rules(events_of(head, base))
     assert "MH605" not in rules(events_of(base, base))
+
+
+def test_an_entry_whose_roots_change_is_judged_although_its_text_stays():
+    tree = {**SCHEMA, "a": {**BUNX, "default_in_roots": ["ops"]}, "b": {**BUNX, "default_in_roots": ["main"]}}
+    head, base = context_of(tree, {"main": {}, "ops": {}}), context_of(tree, {"main": {}})
+    for one, other in ((head, base), (base, head)):
+        events = events_of(one, other)
+        assert [event.judgement.touched for event in judged(events)] == [True, False]
+        assert finished(events).judged == 1
+        assert [f.entry for f in found(events) if f.rule == "MH401"] == ["a"]
+    assert finished(events_of(head, context_of(tree))).judged == 0  # the base has no roots file yet
+
+
+def test_the_table_and_the_comparison_agree_on_who_gets_an_entry_by_default():
+    tree = {**SCHEMA, "a": {**STDIO, "default_in_roots": ["infra"]}}
+    events = events_of(context_of(tree, {"main": {}}), context_of(SCHEMA, {"main": {}}))
+    assert judged(events)[0].judgement.default_in_roots == ()
+    assert changes(events)[0].consequences[0].startswith("by choice only")
+    assert "MH602" in rules(events)
+
+
+def test_a_byte_order_mark_says_of_the_table_when_it_holds():
+    events = events_of(context_of("\ufeff" + as_text({**SCHEMA, "a": STDIO})))
+    finding = only(found(events))
+    assert (finding.rule, finding.entry) == ("MH102", None)
+    assert finding.message.endswith(
+        "sessions go on with the last good catalog. What is said of the entries holds once the mark is gone."
+    )
+    assert {outcome.state.value for event in judged(events) for outcome in event.judgement.outcomes} == {"starts"}
+
+
+TEAM = {"headers": {"X-Team": "a"}}
+PI, CODEX = "pi@0.84.1+2.32.1", "codex@0.146.0"
+WORSE: list[tuple[str, Any, Any, list[tuple[str, ...]], str]] = [
+    ("a routine header", REMOTE, {**REMOTE, **TEAM}, [(PI,)], "/s/headers"),
+    ("another transport", REMOTE, {**REMOTE, "type": "sse"}, [(CODEX,)], "/s/type"),
+    ("both", REMOTE, {**REMOTE, **TEAM, "type": "sse"}, [(CODEX,), (PI,)], "/s"),
+    ("a better one", {**REMOTE, **TEAM}, REMOTE, [], ""),
+    ("as bad as before", {**REMOTE, **TEAM}, {**REMOTE, **TEAM, "title": "A"}, [], ""),
+    ("another way to start", STDIO, REMOTE, [], ""),
+    ("a declaration", REMOTE, {**REMOTE, "unavailable": "Broken."}, [], ""),
+    ("no declaration any more", {**REMOTE, **TEAM, "unavailable": "Broken."}, {**REMOTE, **TEAM}, [], ""),
+    ("an error of its own says it", STDIO, {"type": "stdio"}, [], ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "runtimes", "pointer"), [case[1:] for case in WORSE], ids=[case[0] for case in WORSE]
+)
+def test_a_change_that_takes_a_runtime_away_from_an_entry_is_an_error(before, after, runtimes, pointer):
+    head, base = context_of({**SCHEMA, "s": after}), context_of({**SCHEMA, "s": before})
+    for every_entry in (False, True):
+        events = events_of(head, base, every_entry=every_entry)
+        told = [f for f in found(events) if f.rule == "MH850"]
+        assert [(f.runtimes, f.place.pointer, f.severity) for f in told] == [
+            (labels, pointer, Severity.ERROR) for labels in runtimes
+        ]
+        assert finished(events).exit_code == int(bool(runtimes) or after == {"type": "stdio"})
+    assert "MH850" not in rules(events_of(head))
+
+
+def test_what_a_change_takes_away_is_told_by_runtime_and_may_be_allowed():
+    head, base = context_of({**SCHEMA, "s": {**REMOTE, **TEAM}}), context_of({**SCHEMA, "s": REMOTE})
+    events = events_of(head, base, settings=settings_of(Allow(rule="MH850", entry="s", reason="claude only")))
+    finding = only([f for f in found(events) if f.rule == "MH850"])
+    assert finding.message == (
+        f"users could authorize it on {PI}; after this change the server never connects:"
+        " never considers OAuth for an entry with headers"
+    )
+    assert finding.allowance is not None
+    assert finished(events).exit_code == 0
+
+
+def test_an_allowance_for_a_change_is_stale_only_where_the_entry_was_changed():
+    settings = settings_of(Allow(rule="MH850", entry="s", reason="claude only"), Allow(rule="MH850", reason="any"))
+    base, same = {**SCHEMA, "s": REMOTE, "x": STDIO}, {**SCHEMA, "s": REMOTE, "x": OTHER}
+    altered = {**SCHEMA, "s": {**REMOTE, "title": "S"}, "x": STDIO}
+    assert "MH001" not in rules(events_of(context_of(same), settings=settings))
+    for every_entry in (False, True):
+        one = events_of(context_of(same), context_of(base), settings=settings, every_entry=every_entry)
+        other = events_of(context_of(altered), context_of(base), settings=settings, every_entry=every_entry)
+        assert "MH001" not in rules(one)
+        assert rules(other).count("MH001") == 1
+
+
+def test_an_error_that_was_there_before_does_not_hide_that_a_runtime_is_lost():
+    secret = {"X-Api-Key-Hint": "a", "X-Team": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}
+    before = {**REMOTE, "headers": secret}
+    assert "MH320" in rules(events_of(context_of({"s": before})))
+    after = {**before, "type": "sse"}
+    told = [f for f in found(events_of(context_of({"s": after}), context_of({"s": before}))) if f.rule == "MH850"]
+    assert [f.runtimes for f in told] == [(CODEX,)]
 
 
 def fingerprints(tree: Any, roots: Any = None) -> dict[tuple[str, str | None, str], str]:
@@ -292,10 +387,10 @@ def test_edits_of_two_findings_on_one_stretch_are_made_one_at_a_time():
     text = as_text({"a": {**STDIO, "command": "NPX"}})
     events = events_of(context_of(text))
     finding = only([f for f in found(events) if f.rule == "MH401"])
-    fixed = apply_fixes(text, [finding, finding._replace(rule="MH999")], "mcp.json")
-    assert fixed.findings == 1
-    assert json.loads(fixed.text)["a"]["command"] == "npx"
-    assert apply_fixes(text, [finding], "roots.json").findings == 0
+    fixed, count, _ = apply_edits(text, [finding, finding._replace(rule="MH999")], "mcp.json")
+    assert count == 1
+    assert json.loads(fixed)["a"]["command"] == "npx"
+    assert apply_edits(text, [finding], "roots.json")[1] == 0
 
 
 def test_a_port_has_a_marker_of_its_own_that_is_a_port():
