@@ -14,7 +14,13 @@ from harness.reference.prepare.budgets import claude_mcp_timeout, codex_table, p
 from harness.reference.surfaces.options import configs_answer, mcp_servers_answer, options
 
 JSON_VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-10, 700), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=4)),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-10, 700),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=4),
+    ),
     lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=4), inner, max_size=2)),
     max_leaves=3,
 )
