@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+FAMILIES := cold-npx-race npx-heal bin-guard codex-budget declared-budget
 
 .PHONY: gate test check bench nightly wheel clean
 .DELETE_ON_ERROR:
@@ -25,9 +26,12 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m scenarios.benchmarks
 
-# The same tests with many more examples.
+# The same tests with many more examples, then five minutes of each scenario family from the day's seed.
 nightly: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile nightly scenarios/properties
+	for family in $(FAMILIES); do \
+	  $(BIN)/mcp-harness campaign --scenario-family $$family --minutes 5 --seed $$(date +%Y%m%d) --save out/nightly-$$(date +%Y%m%d)-$$family || exit 1; \
+	done
 
 wheel: $(STAMP)
 	$(BIN)/python -m build --wheel --no-isolation

@@ -18,6 +18,8 @@ PACKAGE_OF = {
     "vectors-check": "harness.vectors",
     "run-report": "harness.scenario",
     "scenarios-list": "harness.scenario",
+    "shrink-report": "harness.scenario",
+    "campaign-report": "harness.scenario",
 }
 
 

@@ -231,9 +231,17 @@ def replay(failure: Failure, *, notes_points: bool = False) -> Replay:
     if fallen and report.verdict is not Verdict.DIVERGENCE and failure.signature not in fallen:
         detail = f"every choice was met, but what falls is another thing: {fallen[0]}"
         report = report._replace(verdict=Verdict.DIVERGENCE, detail=detail)
+    return Replay(failure, report, _hint(failure, report))
+
+
+def _hint(failure: Failure, report: Report) -> str:
     parts = changed(failure.code) if failure.code else ()
-    hint = f"the code is not what it was: {', '.join(parts)}" if parts else ""
-    return Replay(failure, report, hint)
+    if parts:
+        return f"the code is not what it was: {', '.join(parts)}"
+    shows_again = report.verdict.value == failure.signature.verdict
+    if shows_again and failure.trace_digest not in ("", report.trace_digest):
+        return "the same falls, but not everything before it happened as it was"
+    return ""
 
 
 def nonzero(decisions: Sequence[Decision]) -> Iterator[int]:

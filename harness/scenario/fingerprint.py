@@ -14,16 +14,9 @@ import harness
 DIGITS = 16
 SUFFIXES = (".py", ".toml", ".json")
 OUTSIDE_OF_RUNS = (
-    "campaign",
-    "failure",
-    "families",
-    "fingerprint",
-    "holds",
-    "library",
-    "reach",
-    "rendering",
-    "shrinking",
-)
+    "campaign", "draws", "failure", "families", "fingerprint", "holds", "library", "parts", "proposals", "reach",
+    "rendering", "schemas", "shrinking", "signature", "timeline", "trees", "variants", "writing",
+)  # fmt: skip
 """Modules of `harness.scenario` that no run passes through."""
 
 
@@ -56,7 +49,8 @@ def sources(place: Path) -> Iterator[tuple[str, Path]]:
         yield place.name, place
         return
     for path in sorted(place.rglob("*")):
-        is_left_out = place.name == "scenario" and path.stem in OUTSIDE_OF_RUNS
+        head = path.relative_to(place).parts[0].removesuffix(".py")
+        is_left_out = place.name == "scenario" and head in OUTSIDE_OF_RUNS
         if path.suffix in SUFFIXES and not is_left_out and path.is_file():
             yield path.relative_to(place).as_posix(), path
 

@@ -26,6 +26,8 @@ OCCURRENCES = 6
 PAIRED = 40
 """So many of the likeliest holds are tried in pairs."""
 UNSPEAKING = ("request", "mcp.received", "server.connecting", "stalled")
+_BLOCKING = re.compile(r"(stdin|stdout|stderr|signal|wait)\b")
+"""Places where an actor waits for another one by itself."""
 _DRAWN_NAME = re.compile(r"[0-9a-f]{8,}")
 
 
@@ -190,7 +192,7 @@ def candidates(failing: Report, calm: Report) -> Iterator[Candidate]:
     told: set[str] = set()
     early = dict(visits(calm, keep_first=True))
     for (actor, label), (arrived, left) in visits(failing):
-        if plain(actor) == OPERATOR:
+        if plain(actor) == OPERATOR or _BLOCKING.match(label):
             continue
         for number in range(left - 1, arrived - 1, -1):
             event = failing.events[number]
@@ -209,14 +211,20 @@ Visit = tuple[tuple[str, str], tuple[int, int]]
 
 
 def visits(report: Report, *, keep_first: bool = False) -> list[Visit]:
-    """Each arrival of an actor at a point, with how many events had happened then, and when it came to its next."""
+    """Each arrival of an actor at a point, with how many events had happened then, and when it came to its next.
+
+    An actor comes to its first point when it is started, however long it stays away before it runs.
+    """
     found: list[Visit] = []
+    started = {event.details["child"]: number for number, event in enumerate(report.events) if event.name == "spawn"}
     open_visits: dict[str, tuple[str, int]] = {}
     for point in report.points:
         if point.actor in open_visits:
             label, arrived = open_visits[point.actor]
             found.append(((point.actor, label), (arrived, point.events)))
-        open_visits[point.actor] = (point.label, point.events)
+            open_visits[point.actor] = (point.label, point.events)
+        else:
+            open_visits[point.actor] = (point.label, started.get(point.actor, point.events))
     found += [((actor, label), (arrived, len(report.events))) for actor, (label, arrived) in open_visits.items()]
     return list(dict(reversed(found)).items()) if keep_first else found
 

@@ -16,7 +16,7 @@ from harness.scenario.operator import Operator, applies
 from harness.scenario.stage import NOBODY, RUNTIME_PROGRAMS, Point, Stage
 from harness.scenario.verdicts import Verdict
 from harness.world import WorldFault
-from harness.world.model import Decision, Decisions, Divergence, Event, Hold
+from harness.world.model import Decision, Decisions, Divergence, Event, Hold, Recording
 
 TIER = "model"
 
@@ -146,7 +146,6 @@ class Production:
             detail,
             judged=judged,
             invariants=tuple(found.values()),
-            decisions=outcome.decisions,
             trace_digest=outcome.trace_digest,
         )
 
@@ -215,5 +214,6 @@ class Production:
             steps=stage.scheduler.steps,
             seconds=(self.operator.finished_seconds or stage.now) - stage.started_seconds,
             points=tuple(stage.points),
+            decisions=tuple(stage.decisions.taken) if isinstance(stage.decisions, Recording) else (),
         )
         return report._replace(**more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from harness.gate.spawn import runtime_named
@@ -11,8 +12,8 @@ from harness.scenario.holds import Proposal
 from harness.scenario.production import play
 from harness.scenario.timeline import clipped
 from harness.scenario.trees import Tree, fits
-from harness.scenario.verdicts import Verdict
 from harness.scenario.writing import toml_text
+from harness.world.model import Calm, Decisions, Listed
 
 ORDER = (
     "schema", "id", "title", "incidents", "requirements", "tiers", "not_at", "runtime", "watched", "struck", "secrets",
@@ -44,7 +45,10 @@ def spelled(runtime: str) -> str:
     return family if runtime_named(family).label == runtime else runtime
 
 
-def passes(tree: Tree, runtime: str) -> bool:
-    """Whether a scenario passes in the calmest order."""
+def passes(tree: Tree, runtime: str, values: Sequence[int] = (), seed: int = 0) -> bool:
+    """Whether a scenario passes in the calmest order, and with these choices as far as they go."""
     scenario = fits(tree)
-    return scenario is not None and play(scenario, runtime).verdict in (Verdict.PASS, Verdict.WARN)
+    if scenario is None:
+        return False
+    orders: list[Decisions] = [Calm(), Listed(values)] if any(values) else [Calm()]
+    return all(play(scenario, runtime, order, seed=seed).verdict.exit_code == 0 for order in orders)

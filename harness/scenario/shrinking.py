@@ -19,6 +19,8 @@ from harness.scenario.trees import Tree, fits
 from harness.world.model import Calm, Decision, Decisions, Listed, Seeded
 
 DRAWN_TRIES = 6
+FRESH_TRIES = 20
+FEW_CHOICES = 3
 PROGRESS_RUNS = 50
 
 
@@ -49,7 +51,11 @@ class DoesNotFailError(Exception):
 
 
 class Shrinker:
-    """One shrinking. `is_over` tells when to stop, `tell` hears of progress, `keep` gets each smaller failure."""
+    """One shrinking. `is_over` tells when to stop, `tell` hears of progress, `keep` gets each smaller failure.
+
+    `accepts` may refuse a smaller scenario (or these choices of it) that fails: where the right rule falls too, it
+    says nothing of the wrong one any more (a premise of what it expects was taken away).
+    """
 
     def __init__(
         self,
@@ -58,8 +64,9 @@ class Shrinker:
         is_over: Callable[[], bool],
         tell: Callable[[Progress], None] = lambda _: None,
         keep: Callable[[Failure], None] = lambda _: None,
+        accepts: Callable[[Tree, Sequence[int]], bool] = lambda *_: True,
     ) -> None:
-        self.failure, self.is_over, self.tell, self.keep = failure, is_over, tell, keep
+        self.failure, self.is_over, self.tell, self.keep, self.accepts = failure, is_over, tell, keep, accepts
         self.tree: Tree = failure.scenario
         self.values: list[int] = [decision.value for decision in failure.decisions]
         self.runs = 0
@@ -108,7 +115,7 @@ class Shrinker:
         if not report.decisions:
             report = self._fails(tree, Listed(())) or report
         self.tree, self.steps = tree, report.steps
-        self.values = [decision.value for decision in report.decisions]
+        self.values = _values(report)
         made = failure_of(report, seed=self.failure.seed, variant=self.failure.variant, tree=tree)
         self.best = made._replace(signature=self.failure.signature)
         self.keep(self.best)
@@ -140,7 +147,7 @@ class Shrinker:
     def _try_tree(self, tree: Tree) -> bool:
         for decisions in self._ways():
             report = self._fails(tree, decisions)
-            if report is not None:
+            if report is not None and self.accepts(tree, _values(report)):
                 self._take(tree, report)
                 return True
         return False
@@ -159,11 +166,19 @@ class Shrinker:
         """Let choices go on: all, then ever smaller chunks, then each lower; whether anything went."""
         if not any(self.values):
             return False
-        changed = self._try_values([])
+        changed = self._try_values([]) or self._drawn_afresh()
         size_of_chunk = len(self.values)
         while size_of_chunk := size_of_chunk // 2:
             changed |= self._calm_chunks(size_of_chunk)
         return self._lower_each() or changed
+
+    def _drawn_afresh(self) -> bool:
+        """Lists in which hardly anybody does anything but go on: what many choices show, few may show too."""
+        draws, changed = Draws("afresh", self.failure.seed), False
+        for number in range(FRESH_TRIES):
+            drawn = Seeded(draws.seed(str(number)), run=0.02, stall=0.01, fault=0.4)
+            changed |= sum(map(bool, self.values)) > FEW_CHOICES and self._try(drawn)
+        return changed
 
     def _calm_chunks(self, length: int) -> bool:
         """Zeros for each chunk of that many choices that are not; chunks of one come down to single choices."""
@@ -189,11 +204,20 @@ class Shrinker:
         return changed
 
     def _try_values(self, values: Sequence[int]) -> bool:
-        report = self._fails(self.tree, Listed(values) if any(values) else Calm())
+        return self._try(Listed(values) if any(values) else Calm())
+
+    def _try(self, decisions: Decisions) -> bool:
+        report = self._fails(self.tree, decisions)
         if report is None or not _is_smaller(report.decisions, self.best.decisions):
+            return False
+        if not self.accepts(self.tree, _values(report)):
             return False
         self._take(self.tree, report)
         return True
+
+
+def _values(report: Report) -> list[int]:
+    return [decision.value for decision in report.decisions]
 
 
 def _deleted(values: Sequence[int], index: int) -> list[int]:

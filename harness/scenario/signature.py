@@ -1,4 +1,4 @@
-"""By what two failures are the same: which rule fell, and on whom. Times, seeds and words of the moment do not count."""
+"""By what two failures are the same: which rule fell, and on whom. Times, seeds and passing words do not count."""
 
 from __future__ import annotations
 

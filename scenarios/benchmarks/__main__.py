@@ -54,7 +54,8 @@ def main() -> None:
         for count in (250, 500, 1000, 2000):
             path = folder / f"{count}.json"
             path.write_text(catalog_text(count), encoding="utf-8")
-            show(f"gate, {count} entries", measure("gate", str(path), runs=3))
+            show(f"gate, {count} entries, no battery", measure("gate", str(path), "--battery", "off", runs=3))
+        show("gate, 1000 entries", measure("gate", str(folder / "1000.json"), runs=1))
         base, head = folder / "500.json", folder / "changed.json"
         tree = json.loads(base.read_text(encoding="utf-8"))
         tree["server-2"]["url"] += "/v2"

@@ -104,7 +104,7 @@ def made_small(family: str, bug: str) -> Small:
     """Shrunk, and searched for holds."""
     with Rule(find_variant(bug)) as rule:
         failure = found(family, bug)
-        is_right = functools.partial(rule.passes_right, runtime=failure.runtime)
+        is_right = functools.partial(rule.passes_right, failure=failure)
         small = Shrinker(failure, is_over=never, accepts=is_right).run().failure
         return Small(failure, small, Search(small, is_over=never, accepts=is_right).run())
 
@@ -120,7 +120,7 @@ def test_what_is_left_fails_and_without_any_one_part_of_it_passes(family, bug):
         assert replay(small).report.verdict is Verdict.FAIL
         for part in parts(small.scenario):
             smaller = part.without(small.scenario)
-            is_wrong_itself = not rule.passes_right(smaller, small.runtime)
+            is_wrong_itself = not rule.passes_right(smaller, values, failure=small)
             assert is_wrong_itself or not still_fails(small, smaller, values), str(part)
         for index in nonzero(small.decisions):
             assert not still_fails(small, small.scenario, [*values[:index], 0, *values[index + 1 :]]), index

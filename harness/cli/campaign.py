@@ -1,0 +1,233 @@
+"""`mcp-harness campaign`: many runs of a family of scenarios, in several processes, as long as is asked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from harness.cli.keeping import keep
+from harness.errors import UserInputError
+from harness.inputs.files import display_path, read_text
+from harness.scenario.campaign import Batch, Tally, run_batch, tally_from
+from harness.scenario.failure import failure_text
+from harness.scenario.families import Family, families, family_named
+from harness.scenario.variants import find_variant, in_place
+
+SCHEMA = "mcp-harness/campaign-report/1"
+STATE = "campaign.json"
+FOLDER = "out"
+BATCH_RUNS = 40
+MINUTES = 1.0
+TELL_SECONDS = 5.0
+AHEAD = 2
+"""So many batches a process are given out before their answers are needed."""
+MOST_PROCESSES = 64
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument(
+        "--scenario-family", metavar="NAME", help=f"what to play: {', '.join(families())}; with --resume its own"
+    )
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=float, metavar="N", help=f"real time to spend (default: {MINUTES:g})")
+    length.add_argument("--runs", type=int, metavar="N", help="play so many runs, however long that takes")
+    parser.add_argument("--seed", type=int, metavar="N", help="where the seeds of the runs come from (default: 0)")
+    parser.add_argument("--processes", type=int, metavar="N", help="default: one for each core")
+    parser.add_argument("--variant", metavar="NAME", help="with this known-bad variant in place of the right rule")
+    parser.add_argument("--save", metavar="DIR", help=f"keep failures and state there (default: {FOLDER}/FAMILY-seedN)")
+    parser.add_argument("--resume", metavar="DIR", help="go on with the campaign of this folder")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 nothing failed and every mark was reached, 1 otherwise, 2 unusable, 4 a fault of the harness."""
+    check_numbers(arguments)
+    tally, folder = begun(arguments)
+    family = family_named(tally.family)
+    variant = None if tally.variant is None else find_variant(tally.variant)
+    deadline = None if arguments.runs is not None else time.monotonic() + 60.0 * (arguments.minutes or MINUTES)
+    last_run = None if arguments.runs is None else tally.runs + arguments.runs
+    with in_place(variant):
+        campaign(family, tally, folder, arguments.processes or os.cpu_count() or 1, deadline, last_run)
+    ended = exit_code(family, tally)
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(document(family, tally, folder, ended), indent=2) + "\n")
+    else:
+        sys.stdout.write("\n".join(lines(family, tally, folder, ended)) + "\n")
+    return ended
+
+
+def check_numbers(arguments: argparse.Namespace) -> None:
+    """Raises UserInputError for what is no length and no number of processes."""
+    for name, most in (("minutes", None), ("runs", None), ("processes", MOST_PROCESSES)):
+        value = getattr(arguments, name)
+        if value is not None and not (0 < value <= (most or float("inf"))):
+            limit = f" up to {most}" if most else ""
+            raise UserInputError(f"--{name} is {value:g}", fix=f"Give a number above 0{limit}.")
+
+
+def begun(arguments: argparse.Namespace) -> tuple[Tally, Path]:
+    """A new campaign, or the one of a folder, and where it is kept. Raises UserInputError."""
+    if arguments.resume is not None:
+        for name in ("scenario_family", "seed", "variant", "save"):
+            if getattr(arguments, name) is not None:
+                option = name.replace("_", "-")
+                raise UserInputError(f"--{option} does not go with --resume", fix="The folder says it itself.")
+        folder = Path(arguments.resume)
+        return read_tally(folder / STATE), folder
+    if arguments.scenario_family is None:
+        raise UserInputError("--scenario-family is missing", fix=f"There are {', '.join(families())}.")
+    family, seed = family_named(arguments.scenario_family), arguments.seed or 0
+    variant = None if arguments.variant is None else find_variant(arguments.variant).name
+    folder = Path(arguments.save or f"{FOLDER}/{family.name}-seed{seed}")
+    if (folder / STATE).exists():
+        fix = f"Go on with --resume {display_path(folder)}, or name another folder with --save."
+        raise UserInputError("holds a campaign already", file=display_path(folder), fix=fix)
+    return Tally(family.name, seed, variant), folder
+
+
+def read_tally(path: Path) -> Tally:
+    """The campaign of a state file. Raises UserInputError."""
+    try:
+        state = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        state = None
+    return tally_from(state, display_path(path))
+
+
+# --- the work
+
+
+def campaign(
+    family: Family, tally: Tally, folder: Path, processes: int, deadline: float | None, last_run: int | None
+) -> None:
+    """Play until the time or the runs are over. State and failures are kept after each batch."""
+    began, before, told = time.monotonic(), tally.seconds, time.monotonic()
+    for batch in batches(tally, processes, deadline, last_run):
+        for failure in tally.add(batch):
+            keep(folder / failure.name, failure_text(failure), "--save")
+        now = time.monotonic()
+        tally.seconds = before + now - began
+        keep(folder / STATE, json.dumps(tally.state(), indent=2) + "\n", "--save")
+        if now - told >= TELL_SECONDS:
+            told = now
+            print(f"campaign: {so_far(family, tally)}", file=sys.stderr)
+
+
+def batches(tally: Tally, processes: int, deadline: float | None, last_run: int | None) -> Iterator[Batch]:
+    """The batches from the next run on, in order."""
+    sizes = batch_sizes(tally.runs, deadline, last_run)
+    if processes == 1:
+        family = family_named(tally.family)
+        yield from (run_batch(family, tally.seed, first, runs, tally.variant) for first, runs in sizes)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn"), _start_worker, (tally.variant,)) as pool:
+        waiting: deque[Future[Batch]] = deque()
+        for first, runs in sizes:
+            waiting.append(pool.submit(_batch_of_worker, tally.family, tally.seed, first, runs, tally.variant))
+            if len(waiting) >= AHEAD * processes:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def batch_sizes(first: int, deadline: float | None, last_run: int | None) -> Iterator[tuple[int, int]]:
+    """The first run and the number of runs of each batch, as long as there are runs to play."""
+    while (last_run is None or first < last_run) and (deadline is None or time.monotonic() < deadline):
+        runs = BATCH_RUNS if last_run is None else min(BATCH_RUNS, last_run - first)
+        yield first, runs
+        first += runs
+
+
+_WORKER = ExitStack()
+"""What is in place in a worker process as long as it lives."""
+
+
+def _start_worker(variant: str | None) -> None:
+    """In a worker process: put the variant in place. Who is interrupted is the parent, which keeps what there is."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if variant is not None:
+        _WORKER.enter_context(in_place(find_variant(variant)))
+
+
+def _batch_of_worker(family: str, seed: int, first: int, runs: int, variant: str | None) -> Batch:
+    return run_batch(family_named(family), seed, first, runs, variant)
+
+
+# --- the report
+
+
+def exit_code(family: Family, tally: Tally) -> int:
+    """0 when nothing failed and every mark was reached."""
+    if tally.verdicts.get("harness-error"):
+        return 4
+    return 1 if tally.failing_runs or tally.unreached(family.marks) else 0
+
+
+def so_far(family: Family, tally: Tally) -> str:
+    """One line of progress."""
+    reached = len(family.marks) - len(tally.unreached(family.marks))
+    return (
+        f"{tally.runs:,} runs ({rate(tally.runs, tally.seconds)} a second), {tally.failing_runs:,} failed in "
+        f"{len(tally.corpus)} ways, {reached}/{len(family.marks)} marks reached, {tally.seconds:.0f} s"
+    )
+
+
+def rate(count: int, seconds: float) -> str:
+    """How many a second."""
+    return f"{count / seconds:,.0f}" if seconds > 0 else "0"
+
+
+def lines(family: Family, tally: Tally, folder: Path, ended: int) -> Iterator[str]:
+    """The report as text: ways to fail first."""
+    with_variant = f", with {tally.variant}" if tally.variant else ""
+    yield f"{family.name}  {family.says} ({', '.join(family.incidents)}){with_variant}"
+    yield ""
+    for kept in sorted(tally.corpus.values(), key=lambda kept: -kept.runs):
+        yield f"  FAIL  {kept.runs:>6}x  {kept.says}"
+        yield f"                 first in run {kept.first_run}: mcp-harness run {display_path(folder / kept.file)}"
+    for mark in tally.unreached(family.marks):
+        yield f"  NEVER REACHED  {mark.name}: {mark.says}"
+    declared = {mark.name: mark.says for mark in family.marks}
+    for name, count in sorted(tally.marks.items(), key=lambda item: item[1]):
+        yield f"  reached {count:>6}x  {name}{f': {declared[name]}' if name in declared else ''}"
+    yield ""
+    yield (
+        f"{'FAIL' if ended else 'PASS'}  {tally.runs:,} runs, "
+        f"{tally.failing_runs:,} failed in {len(tally.corpus)} ways; "
+        f"{len(family.marks) - len(tally.unreached(family.marks))}/{len(family.marks)} marks reached; "
+        f"{rate(tally.runs, tally.seconds)} runs and {rate(tally.steps, tally.seconds)} steps a second; "
+        f"{tally.seconds:.1f} s; seed {tally.seed}; exit {ended}   (go on: --resume {display_path(folder)})"
+    )
+
+
+def document(family: Family, tally: Tally, folder: Path, ended: int) -> dict[str, Any]:
+    """The report as JSON."""
+    return {
+        "schema": SCHEMA,
+        "family": family.name,
+        "seed": tally.seed,
+        "variant": tally.variant,
+        "folder": display_path(folder),
+        "runs": tally.runs,
+        "steps": tally.steps,
+        "seconds": round(tally.seconds, 3),
+        "verdicts": dict(sorted(tally.verdicts.items())),
+        "failures": [kept._asdict() for kept in tally.corpus.values()],
+        "marks": [
+            {"name": mark.name, "says": mark.says, "runs": tally.marks.get(mark.name, 0)} for mark in family.marks
+        ],
+        "exit_code": ended,
+    }

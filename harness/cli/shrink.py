@@ -1,0 +1,203 @@
+"""`mcp-harness shrink`: make a failure small, then say it without any decision."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.cli.keeping import keep
+from harness.errors import UserInputError
+from harness.inputs.files import display_path
+from harness.requirements.patching import Patch
+from harness.requirements.variants import Variant
+from harness.scenario.failure import SUFFIX, Failure, failure_text, load_failure
+from harness.scenario.holds import Proposal, Search
+from harness.scenario.proposals import incident_text, passes
+from harness.scenario.shrinking import DoesNotFailError, Progress, Shrinker, Shrunk
+from harness.scenario.trees import Tree
+from harness.scenario.variants import find_variant
+
+SCHEMA = "mcp-harness/shrink-report/1"
+SECONDS = 10.0
+SMALL = ".small"
+
+
+class Result(NamedTuple):
+    """What came of it, and where it was written. `scenario` is empty where no proposal was found."""
+
+    shrunk: Shrunk
+    proposal: Proposal | None
+    small: str
+    scenario: str
+    seconds: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("failure", metavar="FILE", help="a failure file (*.failure.toml), or one already made smaller")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, metavar="N", help=f"real time to spend (default: {SECONDS:g})"
+    )
+    parser.add_argument("--save", metavar="DIR", help="write the results there (default: beside FILE)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 it is smaller (or cannot be), 1 it does not fail as the file says, 2 unusable, 3 its variant is not here."""
+    if not arguments.seconds > 0:
+        raise UserInputError(f"--seconds is {arguments.seconds:g}", fix="Give a number above 0.")
+    path = Path(arguments.failure)
+    failure = load_failure(path)
+    folder = path.parent if arguments.save is None else Path(arguments.save)
+    rule = Rule(None if failure.variant is None else find_variant(failure.variant))
+    with rule:
+        try:
+            result = shrink(failure, path, folder, rule, arguments.seconds)
+        except DoesNotFailError:
+            print(
+                f"{display_path(path)}: it does not fail any more as the file says ({failure.signature}); "
+                f"see mcp-harness run {display_path(path)}",
+                file=sys.stderr,
+            )
+            return 1
+    text = json.dumps(document(result), indent=2) if arguments.format == "json" else "\n".join(lines(result))
+    sys.stdout.write(text + "\n")
+    return 0
+
+
+class Rule:
+    """The known-bad variant in place of the right rule, or, for a moment, the right rule again."""
+
+    def __init__(self, variant: Variant | None) -> None:
+        self.patch = None if variant is None else Patch(variant)
+
+    def __enter__(self) -> Rule:
+        if self.patch is not None:
+            self.patch.apply()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.patch is not None:
+            self.patch.undo()
+
+    def passes_right(self, tree: Tree, values: Sequence[int] = (), *, failure: Failure) -> bool:
+        """Whether the scenario, and these choices of it, pass with the right rule; True where there is no other."""
+        if self.patch is None:
+            return True
+        self.patch.undo()
+        try:
+            return passes(tree, failure.runtime, values, failure.seed)
+        finally:
+            self.patch.apply()
+
+
+def shrink(failure: Failure, path: Path, folder: Path, rule: Rule, seconds: float) -> Result:
+    """Shrink, search for holds in the time that is left (at least a third of it), and write both."""
+    began = time.monotonic()
+    small = folder / small_name(path.name)
+
+    is_right = partial(rule.passes_right, failure=failure)
+    shrinker = Shrinker(
+        failure,
+        is_over=over(began + seconds),
+        tell=tell(began),
+        keep=lambda smaller: keep(small, failure_text(smaller), "--save"),
+        accepts=is_right,
+    )
+    shrunk = shrinker.run()
+    print(f"shrink: {progress(shrunk.after)}; now looking for holds", file=sys.stderr)
+    search = Search(
+        shrunk.failure,
+        is_over=over(max(began + seconds, time.monotonic() + seconds / 3)),
+        accepts=is_right,
+    )
+    proposal = search.run()
+    scenario = ""
+    if proposal is not None:
+        name = f"{shrunk.failure.name.removesuffix(SUFFIX)}.toml"
+        keep(folder / name, incident_text(shrunk.failure, proposal, name.removesuffix(".toml")), "--save")
+        scenario = display_path(folder / name)
+    return Result(shrunk, proposal, display_path(small), scenario, time.monotonic() - began)
+
+
+def small_name(name: str) -> str:
+    """What the smaller failure is called; one that is small already keeps its name."""
+    stem = name.removesuffix(SUFFIX).removesuffix(".toml")
+    return f"{stem.removesuffix(SMALL)}{SMALL}{SUFFIX}"
+
+
+def over(deadline: float) -> Callable[[], bool]:
+    """Whether that time has come."""
+    return lambda: time.monotonic() >= deadline
+
+
+def tell(began: float) -> Callable[[Progress], None]:
+    """Progress on stderr."""
+    return lambda now: print(f"shrink: {progress(now)}, {time.monotonic() - began:.1f} s", file=sys.stderr)
+
+
+def progress(now: Progress) -> str:
+    """How far it is, in words."""
+    return f"{now.runs} runs, {now.parts} parts and {now.choices} choices left"
+
+
+def lines(result: Result) -> Iterator[str]:
+    """The report as text."""
+    shrunk, proposal = result.shrunk, result.proposal
+    before, after = shrunk.before, shrunk.after
+    yield f"{shrunk.failure.signature}"
+    yield f"on {shrunk.failure.runtime}{f', with {shrunk.failure.variant}' if shrunk.failure.variant else ''}"
+    yield ""
+    yield f"  parts of the scenario   {before.parts:>5} -> {after.parts}"
+    yield f"  choices that count      {before.choices:>5} -> {after.choices}"
+    yield f"  steps of the run        {before.steps:>5} -> {after.steps}"
+    yield f"  smaller failure   mcp-harness run {result.small}"
+    if proposal is not None:
+        yield f"  without choices   mcp-harness run {result.scenario}{variant_option(shrunk.failure)}"
+        yield from (f"    {word}" for word in proposal.fixed)
+        yield from (f"    {hold_words(hold)}" for hold in proposal.holds)
+    else:
+        yield "  without choices   nothing found in time that shows it in the calmest order"
+    state = "MINIMAL" if shrunk.failure.minimal else "SMALLER"
+    yield (
+        f"{state}  {after.parts} parts, {after.choices} choices; {shrunk.runs} runs to shrink, "
+        f"{proposal.runs if proposal else 'no'} for holds; {result.seconds:.1f} s; seed {shrunk.failure.seed}; exit 0"
+        + ("" if shrunk.failure.minimal else f"   (the time was over: go on with mcp-harness shrink {result.small})")
+    )
+
+
+def variant_option(failure: Failure) -> str:
+    """How to put the failure's variant in place."""
+    return f" --variant {failure.variant}" if failure.variant else ""
+
+
+def hold_words(hold: Any) -> str:
+    """A hold as a sentence."""
+    return f"hold {hold['actor']} at {hold['at']!r} until {hold['until']['event']} by {hold['until']['who']}"
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The report as JSON."""
+    shrunk, proposal = result.shrunk, result.proposal
+    return {
+        "schema": SCHEMA,
+        "signature": shrunk.failure.signature._asdict(),
+        "runtime": shrunk.failure.runtime,
+        "variant": shrunk.failure.variant,
+        "minimal": shrunk.failure.minimal,
+        "before": shrunk.before._asdict(),
+        "after": shrunk.after._asdict(),
+        "runs": shrunk.runs,
+        "failure_file": result.small,
+        "scenario_file": result.scenario or None,
+        "fixed": list(proposal.fixed) if proposal else [],
+        "holds": [dict(hold) for hold in proposal.holds] if proposal else [],
+        "seconds": round(result.seconds, 3),
+        "exit_code": 0,
+    }
