@@ -109,6 +109,8 @@ class Tree:
 
     def make_directory(self, path: str, mode: int, user: int, now: float) -> None:
         """A directory with its parents."""
+        if self.is_directory(path, user):
+            return
         parts = _parts(path)
         for count in range(1, len(parts) + 1):
             partial = "/" + "/".join(parts[:count])
@@ -215,6 +217,10 @@ class Tree:
 
     def _find(self, path: str, user: int, *, follow: bool = True) -> Found:
         """Where a path leads; its last component may be missing, and is followed when it is a link and `follow`."""
+        if user == 0 and path[-1:] != "/":
+            plain = self._find_plainly(_parts(path))
+            if plain is not None:
+                return plain
         waiting = _parts(path)[::-1]
         reached = [("", self.root)]
         links = 0
@@ -244,6 +250,23 @@ class Tree:
         if path.endswith("/"):
             _children(node, path)
         return Found(reached[-2][1] if name else self.root, name, node, _joined(reached))
+
+
+    def _find_plainly(self, parts: list[str]) -> Found | None:
+        """The common case, for root: no link and no `..` on the way, the last component there or not."""
+        here, node = self.root, self.root
+        last = len(parts) - 1
+        for index, part in enumerate(parts):
+            children = node.children
+            if children is None or part == "..":
+                return None
+            child = children.get(part)
+            if child is None:
+                return Found(node, part, None, "/" + "/".join(parts)) if index == last else None
+            if child.target is not None:
+                return None
+            here, node = node, child
+        return Found(here, parts[-1] if parts else "", node, "/" + "/".join(parts))
 
 
 def _directory(mode: int, user: int, now: float) -> Node:

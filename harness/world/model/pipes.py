@@ -34,6 +34,8 @@ class Pipe:
         while not self.lines:
             if not self.writer_open:
                 return None
+            if timeout_seconds is not None and timeout_seconds <= 0:
+                raise ReadTimeout
             if not await self.changed.wait(until) and not self.lines:
                 raise ReadTimeout
         return self.lines.popleft()
