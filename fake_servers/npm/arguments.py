@@ -15,7 +15,7 @@ CACHE_FLAG = "--cache"
 VALUE_FLAGS = ("--prefix", "--userconfig", "--node-options", "--shell")
 YES_FLAGS = ("-y", "--yes")
 CACHE_VARIABLES = ("NPM_CONFIG_CACHE", "npm_config_cache")
-HOME_WITHOUT_VARIABLE = "/root"
+HOME_WITHOUT_VARIABLE = "/home/agent"
 KEY_CHARACTERS = 16
 
 

@@ -16,8 +16,8 @@ from harness.reference.npx import isolation
 from harness.world.model import Calm, Decisions, Fault, Seeded, Simulation
 from harness.world.model.faults import Event
 
-HOME = "/root"
-CLONE = "/root/.zimmer/clones/one"
+HOME = "/home/agent"
+CLONE = "/home/agent/.zimmer/clones/one"
 HELLO = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}})
 KEY = "e3e1d528ee105f80"
 PACKAGES = (Package("cowsay", "1.6.0"), Package("other", "2.0.0"))
@@ -161,18 +161,18 @@ def test_another_version_text_is_another_tree_of_the_same_package():
     ("words", "variables", "cache"),
     [
         ([], {"HOME": "/h"}, "/h/.npm"),
-        ([], {}, "/root/.npm"),
+        ([], {}, "/home/agent/.npm"),
         ([], {"HOME": "/h", "NPM_CONFIG_CACHE": "/c"}, "/c"),
         ([], {"HOME": "/h", "npm_config_cache": "/c/"}, "/c"),
         ([], {"HOME": "/h", "NPM_CONFIG_CACHE": ""}, "/h/.npm"),
-        ([], {"NPM_CONFIG_CACHE": ".npm-cache"}, "/work/.npm-cache"),
+        ([], {"NPM_CONFIG_CACHE": ".npm-cache"}, "/project/.npm-cache"),
         (["--cache", "/f"], {"NPM_CONFIG_CACHE": "/c"}, "/f"),
         (["--cache=/f", "x"], {"NPM_CONFIG_CACHE": "/c"}, "/f"),
         (["x", "--cache", "/f"], {"NPM_CONFIG_CACHE": "/c"}, "/c"),
     ],
 )
 def test_the_cache_is_the_flags_then_the_variables_then_the_homes(words, variables, cache):
-    assert cache_directory(parse(words), variables, "/work") == cache
+    assert cache_directory(parse(words), variables, "/project") == cache
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ def test_twins_of_a_cold_clone_never_ruin_each_others_install():
 @pytest.mark.requirement("npx-pin-two-sessions-disjoint")
 def test_sessions_in_two_clones_never_meet_in_one_tree():
     entry = {"memory": {"command": "npx", "args": ["-y", "cowsay@latest"]}}
-    clones = {"session-1": "/root/.zimmer/clones/one", "session-2": "/root/.zimmer/clones/two"}
+    clones = {"session-1": "/home/agent/.zimmer/clones/one", "session-2": "/home/agent/.zimmer/clones/two"}
     caches = {name: isolation.cache_directories(clone, entry).get("memory") for name, clone in clones.items()}
     for seed in range(SEEDS):
         result = racing(caches, seed)

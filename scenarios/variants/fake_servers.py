@@ -33,7 +33,7 @@ def the_fake_hashes_package_names(command: Command) -> str:
 )
 def all_clones_use_the_users_cache(name: str, clone: str, collides: bool) -> str:
     """Leaves every server in the npm directory of the user."""
-    return "/root/.npm"
+    return "/home/agent/.npm"
 
 
 @variant(f"{ISOLATION}:colliding", catches=("npx-isolate-cold-race",))
@@ -57,4 +57,4 @@ def clones_share_one_cache(name: str, clone: str, collides: bool) -> str:
 @variant(f"{TREE}:tarball", catches=("npx-preinstall-no-help-for-npx",))
 def only_the_trees_move(cache, package):
     """Keeps downloaded tarballs in the user's cache wherever the trees are, so that a preinstall would help."""
-    return tarball_rule("/root/.npm", package)
+    return tarball_rule("/home/agent/.npm", package)
