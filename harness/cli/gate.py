@@ -21,9 +21,12 @@ from harness.inputs.document import BYTE_ORDER_MARK
 from harness.inputs.files import display_path, replace_text
 from harness.report.formats import Target, check_targets, load_formats, parse_target, write_reports
 from harness.report.masking import mask
+from harness.report.safety import visible
 
 _DEFAULT_FORMAT = "text"
 _DEFAULT_OUT = "out"
+_MOST_NAMED = 20
+"""So many fixed findings are named."""
 _PATIENCE_SECONDS = 2.0
 """How long nothing is said of the battery's progress, and how often from then on."""
 
@@ -195,7 +198,15 @@ def _write_fixes(assembled: Assembled, fixes: Fixes) -> None:
         return
     mark = BYTE_ORDER_MARK if document.has_byte_order_mark and not fixes.drop_byte_order_mark else ""
     replace_text(assembled.path, mark + fixes.text)
-    print(f"fixed {fixes.findings} finding{'s' if fixes.findings > 1 else ''} in {document.name}", file=sys.stderr)
+    number = f"{fixes.findings} finding{'s' if fixes.findings > 1 else ''}"
+    print(f"fixed {number} in {document.name}: {_listed(fixes.named)}", file=sys.stderr)
+
+
+def _listed(named: Sequence[str]) -> str:
+    """What was fixed, as far as a line takes it."""
+    more = len(named) - _MOST_NAMED
+    shown = ", ".join(visible(mask(name)) for name in named[:_MOST_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _show_diff(assembled: Assembled, fixes: Fixes) -> int:

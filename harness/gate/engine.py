@@ -72,6 +72,10 @@ def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iter
     struck = [name for name in context.entries if name in touched]
     is_off = request.battery is Mode.OFF
     context.trial = None if is_off else try_faults(context, judgements, struck, request.battery, request.progress)
+    if base is not None and context.trial is not None:
+        hurting = {trouble.entry for trouble in context.trial.troubles}
+        known = [name for name in base.context.entries if name in hurting]
+        base.context.trial = try_faults(base.context, {}, known, request.battery, no_progress)
     book = AllowanceBook(request.settings, request.today)
     compared = None if request.every_entry else base
     findings = [book.apply(finding) for finding in _findings(context, compared, base, touched)]
@@ -87,10 +91,10 @@ def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iter
     yield _finish(request, findings, len(touched), elapsed_seconds())
 
 
-def worst_first(finding: Finding, catalog: str) -> tuple[int, bool, tuple[int, int], str]:
-    """Sort key of findings: by severity, those in the catalog before those in other files, then by place."""
+def worst_first(finding: Finding, catalog: str) -> tuple[int, bool, bool, tuple[int, int], str]:
+    """Sort key of findings: by severity, what a change brings, those in the catalog before others, then by place."""
     place = finding.place
-    return finding.severity.rank, place.file != catalog, (place.line, place.column), finding.rule
+    return finding.severity.rank, finding.new is False, place.file != catalog, (place.line, place.column), finding.rule
 
 
 def _touched(context: Context, base: Base | None, *, every_entry: bool) -> frozenset[str]:
@@ -117,13 +121,27 @@ def _findings(context: Context, compared: Base | None, base: Base | None, touche
     for name, view in context.entries.items():
         if name in touched:
             found = entry_findings(context, view)
+            if base is None:
+                yield from found
+                continue
+            before = base.context.entries.get(name)
+            old = {finding.fingerprint for finding in entry_findings(base.context, before)} if before and found else ()
+            found = [finding._replace(new=finding.fingerprint not in old) for finding in found]
             yield from found
-            if base is not None:
-                yield from comparison_findings(base.context, context, view, found)
-    known = Known.of(_catalog_wide(compared.context) if compared else ())
+            yield from comparison_findings(base.context, context, view, found)
+    known = Known.of(_catalog_wide(base.context) if base else ())
     for said in _catalog_wide(context):
-        if compared is None or said.entries & touched or not known.holds(said):
-            yield said.finding
+        is_new = not known.holds(said)
+        if compared is None or said.entries & touched or is_new:
+            yield anchored(said, context, touched)._replace(new=is_new if base else None)
+
+
+def anchored(said: CatalogWide, context: Context, touched: frozenset[str]) -> Finding:
+    """The finding at the first of its places whose entry was touched. Its fingerprint stays: it is the same one."""
+    pointer = next((anchor for anchor in said.hit.anchors if anchor[0] in touched), None)
+    if pointer is None:
+        return said.finding
+    return said.finding._replace(place=place(context.document, pointer), entry=str(pointer[0]))
 
 
 def comparison_findings(base: Context, head: Context, view: EntryView, found: list[Finding]) -> Iterator[Finding]:
@@ -131,22 +149,17 @@ def comparison_findings(base: Context, head: Context, view: EntryView, found: li
     before = base.entries.get(view.name)
     if before is None or not entry_changed(base.tree, view.name, view.raw):
         return
-    comparison = Comparison(base, head, before, view, _explained(base, head, before, found))
+    comparison = Comparison(base, head, before, view, _explained(head, found))
     for identifier, check in COMPARISON_CHECKS.items():
         for hit in check(comparison):
-            yield make_finding(identifier, hit, head)
+            yield make_finding(identifier, hit, head)._replace(new=True)
 
 
-def _explained(base: Context, head: Context, before: EntryView, found: list[Finding]) -> frozenset[str]:
+def _explained(head: Context, found: list[Finding]) -> frozenset[str]:
     """The runtimes that an error concerns which the entry did not have before."""
-    errors = [finding for finding in found if finding.severity is Severity.ERROR]
-    if not errors:
-        return frozenset()
-    old = {finding.fingerprint for finding in entry_findings(base, before)}
     every = tuple(runtime.label for runtime in head.runtimes)
-    return frozenset(
-        runtime for error in errors if error.fingerprint not in old for runtime in (error.runtimes or every)
-    )
+    errors = [finding for finding in found if finding.severity is Severity.ERROR and finding.new]
+    return frozenset(runtime for error in errors for runtime in (error.runtimes or every))
 
 
 class CatalogWide(NamedTuple):

@@ -63,6 +63,7 @@ class Finding(NamedTuple):
     `message` says in one sentence what happens to whom; `fix` is the edit in words and `edits` the same
     as replacements (empty where a human must decide). `entry` is None for the file as a whole;
     `runtimes` names those concerned, e.g. `codex@0.146.0` (empty: all or none in particular).
+    `new` tells whether the change brings it (None: nothing was compared, or it is no finding of an entry's).
     What the battery found has `events`, the ids that prove it, in the run of its scenario `proof` where there is one.
     """
 
@@ -78,6 +79,7 @@ class Finding(NamedTuple):
     allowance: Allowance | None = None
     events: tuple[int, ...] = ()
     proof: ScenarioFile | None = None
+    new: bool | None = None
 
 
 class State(StrEnum):

@@ -47,7 +47,8 @@ class Hit(NamedTuple):
     base the hit is shown when any of them was touched. `subject` tells hits of one rule at one place
     apart (it goes into the fingerprint, so it must not change with unrelated edits).
 
-    `events` and `proof`: see Finding.
+    `events` and `proof`: see Finding. `anchors` are places that would do as well as `pointer`: with a base the hit is
+    shown at the first of them whose entry was touched.
 
     The message says what happens to whom without the entry's name: every report puts it in front.
     """
@@ -64,6 +65,7 @@ class Hit(NamedTuple):
     subject: str = ""
     events: tuple[int, ...] = ()
     proof: ScenarioFile | None = None
+    anchors: tuple[Pointer, ...] = ()
 
 
 class Comparison(NamedTuple):

@@ -81,6 +81,7 @@ def _finding(finding: Finding, rules: RuleLookup) -> dict[str, Any]:
         "fix": finding.fix,
         "edits": [edit._asdict() for edit in finding.edits],
         "fingerprint": finding.fingerprint,
+        "new": finding.new,
         "allowance": finding.allowance._asdict() if finding.allowance else None,
         "events": list(finding.events),
         "proof": finding.proof.name if finding.proof else None,

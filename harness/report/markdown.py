@@ -16,7 +16,7 @@ from harness.report.formats import RuleLookup, report_format
 from harness.report.markdown_text import block, code, code_in_table, plain
 from harness.report.run import Run, gather
 from harness.report.safety import shorten
-from harness.report.summary import faults_tried, heading, runtime_facts, sentence, verdict
+from harness.report.summary import KNOWN_OF_RUNTIMES, faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, Row, Table, cells_of, column_names, entry_table, needs_of
 
 MARKER = "<!-- mcp-harness gate -->"
@@ -115,8 +115,9 @@ def _parts(run: Run) -> Iterator[_Part]:
 
 
 def _battery(run: Run) -> _Part:
-    lines = [line for line in (faults_tried(run), *runtime_facts(run)) if line]
-    items = tuple(f"{'- ' if number else ''}{_sentence(line)}\n" for number, line in enumerate(lines))
+    facts = runtime_facts(run)
+    heads = [line for line in (faults_tried(run), KNOWN_OF_RUNTIMES if facts else "") if line]
+    items = (*(f"{_sentence(line)}\n\n" for line in heads), *(f"- {_sentence(fact)}\n" for fact in facts))
     return _Part("lines on the faults tried", 4, "\n", items)
 
 

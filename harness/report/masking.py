@@ -36,6 +36,8 @@ _SHORTEST_BARE_SECRET = 8
 _SHORTEST_CODE = 8
 _LONGEST_WORD = 15
 _LONGEST_USER = 20
+_LONGEST_NAME = 106
+"""Of an option with its dashes and quotes, as the patterns of pairs know it."""
 
 
 def mask(text: str) -> str:
@@ -97,7 +99,10 @@ def _mask_key(key: Any) -> Any:
 
 
 def _mask_items(items: Sequence[Any], name: str) -> list[Any]:
-    """Arguments: what follows `--api-key` is its value, and `X-API-Key: ...` is a header."""
+    """Arguments: what follows `--api-key` is its value, and `X-API-Key: ...` is a header.
+
+    What follows `-e NAME` is no value of NAME: -e takes NAME or NAME=value, both in one.
+    """
     result, option = [], ""
     for item in items:
         header = looks.HEADER_ARGUMENT.fullmatch(item) if isinstance(item, str) else None
@@ -105,7 +110,8 @@ def _mask_items(items: Sequence[Any], name: str) -> list[Any]:
             result.append(header["head"] + mask_value(header["name"], header["value"]))
         else:
             result.append(_mask_tree(item, option or name))
-        option = item if isinstance(item, str) and looks.OPTION.fullmatch(item) else ""
+        is_free = option not in looks.NAME_OPTIONS and isinstance(item, str)
+        option = item if is_free and looks.OPTION.fullmatch(item) and not looks.PASSED_NAME.fullmatch(item) else ""
     return result
 
 
@@ -144,8 +150,22 @@ def _mask_plain(text: str) -> str:
     text = looks.VENDOR_TOKEN.sub(_mask_vendor_token, text)
     text = looks.USERINFO.sub(_mask_userinfo, text)
     text = looks.PARAMETER.sub(_mask_parameter, text)
-    text = looks.QUOTED_PAIR.sub(_mask_quoted_pair, text)
-    return looks.BARE_PAIR.sub(_mask_bare_pair, text)
+    text = _mask_pairs(looks.QUOTED_PAIR, _mask_quoted_pair, text)
+    return _mask_pairs(looks.BARE_PAIR, _mask_bare_pair, text)
+
+
+def _mask_pairs(pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str], text: str) -> str:
+    """As `sub` does, but what was taken for a value, and is no longer than a name, may be the name of the next pair."""
+    parts: list[str] = []
+    kept = start = 0
+    while match := pattern.search(text, start):
+        safe = replace(match)
+        is_name = safe == match[0] and match.end() - match.end("head") <= _LONGEST_NAME
+        start = match.end("head") if is_name else match.end()
+        if safe != match[0]:
+            parts += (text[kept : match.start()], safe)
+            kept = match.end()
+    return "".join((*parts, text[kept:]))
 
 
 def _keeping_the_head(is_harmless: Callable[[str], bool]) -> Callable[[re.Match[str]], str]:
@@ -183,7 +203,7 @@ def _mask_parameter(match: re.Match[str]) -> str:
 
 def _mask_quoted_pair(match: re.Match[str]) -> str:
     name, value = match["name"], match["value"]
-    if match["head"].rstrip().endswith(",") and not name.startswith("-"):
+    if looks.COMMA.search(match["head"]) and (not name.startswith("-") or looks.PASSED_NAME.fullmatch(name)):
         return match[0]  # two items of a list are a pair only when the first is an option
     safe = mask_value(name, value) if is_credential_name(name) else value
     return f"{match['head']}{match['quote']}{safe}{match['quote']}"
@@ -201,7 +221,7 @@ def _mask_bare_pair(match: re.Match[str]) -> str:
 def _is_prose(name: str, sign: str, bare: str | None) -> bool:
     """`secret SLACK_BOT_TOKEN` and `token: expired` are parts of a sentence."""
     if sign == " ":
-        return not name.startswith("-")
+        return not name.startswith("-") or looks.PASSED_NAME.fullmatch(name) is not None
     return bare is not None and sign == ":" and not _looks_random(bare)
 
 

@@ -45,6 +45,8 @@ QUOTED_PAIR = re.compile(
     r"(?:\n[+ -]?\s*)?)(?P<quote>\\?[\"'])(?P<value>(?:\\.|(?!(?P=quote))[^\\\n])*)(?P=quote)"
 )
 """`"name": "value"` in JSON, `"--option", "value"` in a list of arguments, also as lines of a diff."""
+COMMA = re.compile(r",\s*(?:\n[+ -]?\s*)?\Z")
+"""The head of a pair of which the two are items of a list, also as lines of a diff."""
 
 BARE_PAIR = re.compile(
     r"(?P<head>(?<![\w$?&;#{.-])(?P<name>-{0,2}[A-Za-z_][\w.-]{0,99})"
@@ -61,5 +63,9 @@ PLACEHOLDER = re.compile(r"\$\{[^{}]*\}|\$[A-Z_][A-Z0-9_]*\b|\{env:[^{}]*\}")
 VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 HEADER_ARGUMENT = re.compile(r"(?P<head>(?P<name>[A-Za-z][\w-]*)\s*[:=]\s*)(?P<value>\S.*)", re.DOTALL)
 OPTION = re.compile(r"--?[A-Za-z][\w-]*")
+NAME_OPTIONS = frozenset({"-e", "--env"})
+"""Options whose value is a variable's name, or NAME=value."""
+PASSED_NAME = re.compile(r"-e[A-Z_][A-Z0-9_]*")
+"""The same in one word: no option that a value follows."""
 PLAIN_WORD = re.compile(r"[A-Za-z]?[a-z-]*[.]?")
 """One word of a sentence, perhaps its last."""

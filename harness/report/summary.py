@@ -13,6 +13,7 @@ _MAXIMUM_ALLOWANCES = 3
 _MAXIMUM_RUNTIMES = 12
 _MAXIMUM_EVENTS = 4
 _LONGEST_NAME = 120
+KNOWN_OF_RUNTIMES = "known of the runtimes, not of your catalog:"
 
 
 def heading(run: Run) -> str:
@@ -57,26 +58,29 @@ def faults_tried(run: Run) -> str:
     if tried is None:
         return ""
     if not tried.spawns:
-        return "faults tried: none, no entry comes up anywhere"
+        return "no fault was simulated: no entry comes up anywhere"
     low, high = tried.kinds
     kinds = count(high, "kind") if low == high else f"{low} to {count(high, 'kind')}"
     whom = count(tried.entries, "entry", "entries")
     if tried.shapes is not None:
         whom = f"{count(tried.shapes, 'shape')} of {whom} (every other entry once)"
-    size = f"{kinds} x {whom} x {count(tried.runtimes, 'runtime')} = {count(tried.spawns, 'spawn')}"
-    failed = f"{tried.spawns - tried.survived:,} failed"
-    alone = f"{failed}, every one alone (no other entry was hurt); {tried.survived:,} came through"
+    size = f"{kinds} x {whom} x {count(tried.runtimes, 'runtime')}"
+    starts = f"{count(tried.spawns, 'simulated start')} with one fault each ({size})"
+    failed = tried.spawns - tried.survived
+    others = "no other entry was ever hurt"
     if tried.hurt:
-        whose = "1 entry hurts others" if tried.hurt == 1 else f"{tried.hurt:,} entries hurt others"
-        alone = f"{failed}, not all alone: {whose}; {tried.survived:,} came through"
+        others = "1 entry hurts others" if tried.hurt == 1 else f"{tried.hurt:,} entries hurt others"
+    came = f"the struck server failed{'' if tried.hurt else ' alone'} in {failed:,}, came through in {tried.survived:,}"
     untried = f"; {count(tried.untried, 'entry', 'entries')} not tried, since nothing starts" if tried.untried else ""
-    return f"faults tried: {size}; {alone}{untried}"
+    return f"{starts}: {came}; {others}{untried}"
 
 
 def runtime_facts(run: Run) -> list[str]:
-    """What a runtime does to every session with a fault in it, a sentence each."""
-    facts = run.tried.facts if run.tried is not None else ()
-    return [f"{fact.runtime}: {visible(fact.text)} ({fact.rule})" for fact in facts]
+    """What a runtime does to every session with a fault in it, a line for each runtime."""
+    facts: dict[str, list[str]] = {}
+    for fact in run.tried.facts if run.tried is not None else ():
+        facts.setdefault(fact.runtime, []).append(f"{visible(fact.text)} ({fact.rule})")
+    return [f"{runtime}: {'; '.join(texts)}" for runtime, texts in facts.items()]
 
 
 def allowances(findings: Sequence[Finding], number: int) -> str:
@@ -95,7 +99,9 @@ def allowances(findings: Sequence[Finding], number: int) -> str:
 
 def sentence(run: Run, finding: Finding) -> str:
     """One finding in words: the entry, what happens, on which runtimes (unless said), what to do."""
-    entry = f"{short(finding.entry)}: " if finding.entry is not None else ""
+    heads = [short(finding.entry)] if finding.entry is not None else []
+    heads += ["already there"] if finding.new is False else []
+    entry = f"{', '.join(heads)}: " if heads else ""
     fix = f" Fix: {visible(finding.fix)}" if finding.fix else ""
     fix += f" Proof: {proof_command(finding)}{_event_ids(finding)}" if finding.proof is not None else ""
     stop = "." if finding.fix and not finding.message.endswith((".", "!", "?")) else ""

@@ -143,7 +143,7 @@ def _labels(families: Iterable[tuple[str, list[str]]]) -> Iterable[tuple[str, in
 def _needs_text(needs: Sequence[Need]) -> str:
     secrets = [visible(need.text) for need in needs if need.kind == "secret"]
     texts = [_secrets_text(secrets)] if secrets else []
-    texts += [f"consent, once; key {visible(need.text)}" for need in needs if need.kind == "consent"]
+    texts += [f"consent, once, if it asks for it; key {visible(need.text)}" for need in needs if need.kind == "consent"]
     texts += [visible(need.text) for need in needs if need.kind not in {"secret", "consent"}]
     return "; ".join(texts) or NO_NEED
 

@@ -11,7 +11,7 @@ from harness.gate.model import Change, Finding
 from harness.report.formats import RuleLookup, report_format
 from harness.report.run import Run, gather
 from harness.report.safety import display_width, pad, shorten, visible
-from harness.report.summary import faults_tried, heading, runtime_facts, sentence, verdict
+from harness.report.summary import KNOWN_OF_RUNTIMES, faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, NO_NEED, Row, Table, entry_table
 
 WIDTH = 100
@@ -125,7 +125,9 @@ def _findings(run: Run) -> Iterator[str]:
         yield f"  ... and {number} more of {visible(rule)} (--format json lists all)"
     if run.tried is not None:
         yield from _wrap("  ", faults_tried(run), "    ")
-        for fact in runtime_facts(run):
+        facts = runtime_facts(run)
+        yield from [f"  {KNOWN_OF_RUNTIMES}"] if facts else []
+        for fact in facts:
             yield from _wrap("    ", fact, "      ")
 
 

@@ -91,16 +91,15 @@ MANY_TURNS = Plan(tuple(Turn(seconds=3.0) for _ in range(20)))
 @pytest.mark.parametrize("profile", ["claude-2.1.268", "codex-0.169.0"])
 def test_twins_of_a_cold_clone_connect_at_the_first_start_of_the_session(profile):
     twins = {"twin-a": npx("p@latest", "--a"), "twin-b": npx("p@latest", "--b")}
-    at_once = 0
     for seed in FEWER_SEEDS:
-        run = SessionRun(profile, twins, [Package("p")], plan=MANY_TURNS, decisions=Seeded(seed)).finished()
-        assert run.events("install.failed") + run.events("install.incomplete") == [], f"seed {seed}"
-        assert (run.removed(), run.degraded) == ([], []), f"seed {seed}"
-        assert not run.exists(f"{HOME}/.npm")
-        assert run.tree.names(f"{CACHE}/isolated", 0) == ("twin-a", "twin-b")
-        at_once += sorted(run.connected()) == ["twin-a", "twin-b"]
-    # A process that is kept off the CPU past the runtime's own timers connects late, whatever its cache.
-    assert at_once > len(FEWER_SEEDS) * 0.8
+        # A process that is kept off the CPU past the runtime's own timers connects late, whatever its cache.
+        for decisions, stalls in ((Seeded(seed), True), (Seeded(seed, stall=0.0), False)):
+            run = SessionRun(profile, twins, [Package("p")], plan=MANY_TURNS, decisions=decisions).finished()
+            assert run.events("install.failed") + run.events("install.incomplete") == [], f"seed {seed}"
+            assert (run.removed(), run.degraded) == ([], []), f"seed {seed}"
+            assert not run.exists(f"{HOME}/.npm")
+            assert run.tree.names(f"{CACHE}/isolated", 0) == ("twin-a", "twin-b")
+            assert stalls or sorted(run.connected()) == ["twin-a", "twin-b"], f"seed {seed}"
 
 
 def test_twins_in_one_cache_meet_again_at_each_start_since_the_heal_takes_the_winners_tree_too():

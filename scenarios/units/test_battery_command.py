@@ -10,8 +10,9 @@ import pytest
 
 from harness.cli import main
 from harness.cli.gate import Progress
+from harness.gate.battery.kinds import kinds_for
 from scenarios.report_schemas import validate
-from scenarios.units.battery_run import LOCAL, REMOTE
+from scenarios.units.battery_run import LOCAL, PACKAGE, REMOTE
 
 SOUND = {"local": LOCAL, "remote": REMOTE}
 KEYED = {**SOUND, "keyed": {"type": "streamable-http", "url": "https://keyed.example.com/mcp?key=${KEYED_KEY}"}}
@@ -41,9 +42,11 @@ def test_the_text_says_what_was_tried_and_what_the_runtimes_do(gate):
     code, out, _ = gate(SOUND)
     words = " ".join(out.split())
     assert code == 0
-    assert "faults tried: 7 to 10 kinds x 2 entries x 3 runtimes = 51 spawns; 48 failed, every one alone" in words
-    assert "(no other entry was hurt); 3 came through" in words
-    assert "(MH956)" in words
+    assert "51 simulated starts with one fault each (7 to 10 kinds x 2 entries x 3 runtimes): the struck" in words
+    assert "server failed alone in 48, came through in 3; no other entry was ever hurt" in words
+    facts = words.partition("known of the runtimes, not of your catalog: ")[2]
+    assert "180 s at most (MH956)" in facts
+    assert "179" not in words
 
 
 def test_nothing_is_tried_when_the_battery_is_off(gate):
@@ -58,7 +61,32 @@ def test_the_json_report_counts_and_fits_its_schema(gate):
 
 
 def test_the_markdown_comment_says_it_too(gate):
-    assert "faults tried: 7 to 10 kinds x 2 entries" in gate(SOUND, "--format", "markdown")[1]
+    comment = gate(SOUND, "--format", "markdown")[1]
+    assert "51 simulated starts with one fault each (7 to 10 kinds x 2 entries" in comment
+    assert "known of the runtimes, not of your catalog" in comment
+
+
+def test_the_runtimes_facts_name_the_budget_whatever_a_healthy_start_takes(gate):
+    tree = {"package": {**PACKAGE}, "remote": REMOTE}
+    facts = report(gate(tree, "--format", "json")[1])["battery"]["facts"]
+    assert {fact["seconds"] for fact in facts if fact["rule"] == "MH956"} == {180.0}
+
+
+def test_a_remote_entry_with_a_stray_command_gets_the_faults_of_a_remote_one_and_one_finding(gate):
+    broken = {**REMOTE, "url": "https://x.example.com/mcp", "command": "npx -y mcp", "args": ["-y", "x"]}
+    _, out, _ = gate({"github": PACKAGE, "broken": broken}, "--format", "json", "--battery", "full")
+    said = report(out)
+    spawns = 3 * (len(kinds_for("npx")) + len(kinds_for("remote")))
+    assert [each["rule"] for each in said["findings"] if each["entry"] == "broken"] == ["MH201"]
+    assert (said["battery"]["hurt"], said["battery"]["spawns"]) == (0, spawns)
+
+
+def test_what_the_battery_found_before_the_change_too_is_marked(gate):
+    Path("base.json").write_text(json.dumps(KEYED), encoding="utf-8")
+    titled = {**KEYED, "keyed": {**KEYED["keyed"], "title": "Keyed"}}
+    added = {**titled, "other": {**KEYED["keyed"], "url": "https://other.example.com/mcp?key=${KEYED_KEY}"}}
+    found = report(gate(added, "--base", "base.json", "--format", "json")[1])["findings"]
+    assert {each["entry"]: each["new"] for each in found if each["rule"] == "MH953"} == {"keyed": False, "other": True}
 
 
 def test_without_a_finding_nothing_is_written(gate):

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
 import pytest
 
+from fake_runtimes.loaded import LoadedServer
+from harness.gate.battery.course import Trouble
+from harness.gate.battery.hits import whom
+from harness.gate.battery.judging import Hurt, Reference
+from harness.gate.battery.kinds import KINDS
 from harness.gate.battery.observing import in_base64, marker_forms, named_failures
-from harness.gate.battery.parties import Neighbourhood, plain_name, same_server, shape_of, transport_of
-from scenarios.units.battery_run import LOCAL, PACKAGE, REMOTE
+from harness.gate.battery.parties import Neighbourhood, plain_name, same_server, shape_of, transport_held, transport_of
+from scenarios.units.battery_run import LOCAL, PACKAGE, REMOTE, tried
+from scenarios.units.gate_fixture import rule_findings
+from scenarios.units.gate_run import context_of
+
+if TYPE_CHECKING:
+    from harness.gate.battery.sessions import Session
 
 
 def everybody(_name: str) -> bool:
@@ -118,3 +129,79 @@ def test_a_log_is_its_servers_and_a_healthy_one_names_nobody():
 def test_the_init_line_names_whom_it_lists_as_failed():
     line = json.dumps({"mcp_servers": [{"name": "one", "status": "failed"}, {"name": "two", "status": "connected"}]})
     assert set(named_failures([("stdout", line)], ["one", "two"])) == {"one"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "transport"),
+    [
+        ({**REMOTE, "command": "npx"}, "remote"),
+        ({**REMOTE, "type": "sse", "command": "npx"}, "sse"),
+        ({**PACKAGE, "url": "https://x.example.com"}, "npx"),
+        ({"url": "https://x.example.com"}, "remote"),
+    ],
+)
+def test_a_type_tells_the_transport_whatever_stray_fields_there_are(entry, transport):
+    assert transport_of(entry) == transport
+
+
+def test_what_a_runtime_holds_decides_between_an_address_and_a_program():
+    held = LoadedServer("s", "http", url="https://x.example.com")
+    assert transport_held(PACKAGE, held) == "remote"
+    assert transport_held(PACKAGE, held._replace(transport="sse")) == "sse"
+    assert transport_held(PACKAGE, LoadedServer("s", "stdio", command="sh")) == "npx"
+    assert transport_held(REMOTE, LoadedServer("s", "stdio", command="a")) == "stdio"
+
+
+def test_companions_that_no_catalog_holds_are_neither_named_nor_counted():
+    assert whom("plain-stdio", ()) == "any other server of its session"
+    assert whom("plain-stdio", ("github",)) == "github"
+    assert whom("github", ("github", "figma")) == "github (and 1 more)"
+
+
+def test_a_late_companion_is_told_in_words_that_fit_the_struck_entry(monkeypatch):
+    monkeypatch.setattr("harness.gate.battery.hits.proof_of", lambda _: None)
+    tree = {"far": REMOTE, "near": LOCAL, "third": local(3)}
+    context = context_of(tree)
+    trial = tried(tree, struck=["near"])
+    hurts = [Hurt("MH951", other, "gets its tools 30 s later") for other in ("plain-stdio", "third")]
+    kind = next(kind for kind in KINDS if kind.name == "hangs")
+    session = cast("Session", None)
+    context.trial = trial._replace(
+        troubles=tuple(
+            Trouble(name, context.runtimes[0], kind, hurt, session) for name in ("far", "near") for hurt in hurts
+        )
+    )
+    far, near = rule_findings(context, ["MH951"])
+    assert far.message == ("if this entry's server never answers initialize, third gets its tools 30 s later")
+    assert near.message == far.message
+    assert "startup_timeout_sec" in near.fix
+    assert "startup_timeout_sec" not in far.fix
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_told"),
+    [
+        (LOCAL, True),
+        ({**LOCAL, "title": ""}, True),
+        ({**REMOTE, "type": "http"}, True),
+        ({**REMOTE, "command": "npx"}, False),
+        ({**LOCAL, "env": {"A": 1}}, False),
+        ({**REMOTE, "type": "ws"}, False),
+        ({"command": "npx"}, False),
+    ],
+)
+def test_where_an_error_says_that_the_transport_is_wrong_its_consequences_are_not_told(entry, is_told, monkeypatch):
+    monkeypatch.setattr("harness.gate.battery.hits.proof_of", lambda _: None)
+    context = context_of({"s": entry, "other": LOCAL})
+    session = cast("Session", None)
+    hurts = (Hurt("MH950", "other", "fails"), Hurt("MH953", "TOKEN", "the value of ${TOKEN} is in stdout"))
+    troubles = tuple(Trouble("s", context.runtimes[0], None, hurt, session) for hurt in hurts)
+    context.trial = tried({"other": LOCAL})._replace(troubles=troubles)
+    assert len(rule_findings(context, ["MH950"])) == int(is_told)
+    assert len(rule_findings(context, ["MH953"])) == 1
+
+
+def test_a_wait_that_is_the_budget_but_for_a_healthy_start_is_the_budget():
+    assert Reference(179.2, 0.0).by_budget(180.0) == Reference(180.0, 0.0)
+    assert Reference(0.0, 58.9).by_budget(180.0) == Reference(0.0, 58.9)
+    assert Reference(0.0, 0.0).by_budget(3.0) == Reference(0.0, 0.0)

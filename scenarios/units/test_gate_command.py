@@ -149,7 +149,7 @@ def test_fix_writes_what_diff_shows_and_keeps_the_rest_of_the_file(gate):
     assert '+  "b": {"type": "streamable-http", "url"' in out
     assert Path("mcp.json").read_bytes().decode() == text
     code, _, err = gate("--fix")
-    assert (code, err) == (0, "fixed 1 finding in mcp.json\n")
+    assert (code, err) == (0, "fixed 1 finding in mcp.json: MH203 b\n")
     assert Path("mcp.json").read_bytes().decode() == text.replace('"http"', '"streamable-http"')
     assert gate("--diff")[:2] == (0, "")
 
@@ -392,3 +392,12 @@ def test_an_allowance_for_a_rule_that_does_not_exist_is_refused_at_its_line(gate
     code, _, err = gate()
     assert code == 2
     assert "mcp-harness.toml:2: there is no rule MH999" in err
+
+
+def test_fix_names_what_it_fixed_and_leaves_the_decision_between_remote_and_stdio(gate):
+    entry = {"type": "http", "url": "https://x.example.com/mcp", "command": "npx", "comand": "npx", "args": ["-y", "x"]}
+    write({"a": entry})
+    _, _, err = gate("--fix", "--battery", "off")
+    assert err == "fixed 2 findings in mcp.json: MH203 a, MH107\n"
+    written = json.loads(Path("mcp.json").read_text(encoding="utf-8"))
+    assert written["a"] == {**entry, "type": "streamable-http"}

@@ -191,7 +191,7 @@ def test_an_allowance_for_a_finding_that_the_comparison_hides_is_not_stale():
     roots = {"main": {"default_mcp_servers": ["ghost"]}}
     settings = settings_of(Allow(rule="MH601", reason="r"))
     head, base = context_of({**SCHEMA, "a": OTHER}, roots), context_of({**SCHEMA, "a": STDIO}, roots)
-    assert rules(events_of(head, base, settings=settings)) == []
+    assert rules(events_of(head, base, settings=settings)) == ["MH852"]
 
 
 def test_a_finding_that_only_repeats_another_is_left_out_on_the_runtimes_of_its_cause():
@@ -387,10 +387,10 @@ def test_edits_of_two_findings_on_one_stretch_are_made_one_at_a_time():
     text = as_text({"a": {**STDIO, "command": "NPX"}})
     events = events_of(context_of(text))
     finding = only([f for f in found(events) if f.rule == "MH401"])
-    fixed, count, _ = apply_edits(text, [finding, finding._replace(rule="MH999")], "mcp.json")
-    assert count == 1
+    fixed, done, _ = apply_edits(text, [finding, finding._replace(rule="MH999")], "mcp.json")
+    assert [each.rule for each in done] == ["MH401"]
     assert json.loads(fixed)["a"]["command"] == "npx"
-    assert apply_edits(text, [finding], "roots.json")[1] == 0
+    assert apply_edits(text, [finding], "roots.json")[1] == []
 
 
 def test_a_port_has_a_marker_of_its_own_that_is_a_port():
@@ -412,3 +412,37 @@ def test_what_is_written_names_each_variable_where_its_value_would_stand():
 def test_a_runtime_is_named_by_family_or_by_version():
     assert runtime_named("codex").label == "codex@0.146.0"
     assert runtime_named("pi@0.86.1+2.36.0").label == "pi@0.86.1+2.36.0"
+
+
+def test_a_finding_that_a_changed_entry_had_before_is_marked_and_comes_behind_the_new_ones():
+    before: dict[str, Any] = {**SCHEMA, "s": {**STDIO, "startup_timeout_sec": 20}, "z": REMOTE}
+    after = {**SCHEMA, "s": {**before["s"], "title": "S"}, "z": {**REMOTE, "startup_timeout_sec": 20}}
+    events = events_of(context_of(after), context_of(before))
+    told = [(each.entry, each.new) for each in found(events) if each.rule == "MH512"]
+    assert told == [("z", True), ("s", False)]
+    assert {each.new for each in found(events_of(context_of(after)))} == {None}
+
+
+def test_what_the_whole_catalog_had_before_is_marked_and_stands_at_an_entry_that_was_touched():
+    floating = {**STDIO, "args": ["-y", "pkg"]}
+    before: dict[str, Any] = {**SCHEMA, "a": floating, "b": {**floating, "args": ["-y", "other"]}}
+    after = {**before, "b": {**before["b"], "title": "B"}}
+    (old,) = [each for each in found(events_of(context_of(after), context_of(before))) if each.rule == "MH431"]
+    assert (old.entry, old.place.pointer, old.new) == ("b", "/b/args", False)
+    (alone,) = [each for each in found(events_of(context_of(after))) if each.rule == "MH431"]
+    assert (alone.entry, alone.fingerprint) == ("a", old.fingerprint)
+    fresh = found(events_of(context_of(after), context_of({**SCHEMA, "a": STDIO, "b": STDIO})))
+    assert [each.new for each in fresh if each.rule == "MH431"] == [True]
+
+
+def test_a_list_of_a_root_with_an_unknown_name_is_one_finding():
+    roots = {"main": {"default_mcp_servers": ["ghost", "s"]}}
+    tree = {**SCHEMA, "s": STDIO}
+    assert [rule for rule in rules(events_of(context_of(tree, roots))) if rule in ("MH601", "MH607")] == ["MH601"]
+    roots = {"main": {"default_mcp_servers": ["s"]}}
+    assert "MH607" in rules(events_of(context_of(tree, roots)))
+
+
+def test_a_short_budget_is_one_finding():
+    said = rules(events_of(context_of({**SCHEMA, "s": {**STDIO, "startup_timeout_sec": 20}})))
+    assert [rule for rule in said if rule in ("MH512", "MH514")] == ["MH512"]

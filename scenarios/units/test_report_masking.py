@@ -309,7 +309,50 @@ def test_any_text_can_be_masked(text):
 
 
 @pytest.mark.parametrize(
-    "unit", ["a.", "%", "a-", "eyJ", "sk-", "://", '"a":"', "token ", "--a ", "?a=", "=", "\\", "-----BEGIN "]
+    "unit",
+    [
+        "a.",
+        "%",
+        "a-",
+        "eyJ",
+        "sk-",
+        "://",
+        '"a":"',
+        "token ",
+        "--a ",
+        "?a=",
+        "=",
+        "\\",
+        "-----BEGIN ",
+        "a=",
+        "a=b=",
+        '\\"a\\":',
+    ],
 )
 def test_long_hostile_texts_are_masked_in_reasonable_time(unit):
     assert len(mask(unit * 40_000)) > 0
+
+
+IMAGE = "ghcr.io/acme/server"
+
+
+@pytest.mark.parametrize("words", [["-e", "A_TOKEN"], ["--env", "A_TOKEN"], ["-i", "-e", "A_TOKEN"], ["-eA_TOKEN"]])
+def test_what_follows_a_variable_that_is_passed_on_is_no_value_of_it(words):
+    args = json.dumps(["run", *words, IMAGE, "--token", RANDOM], indent=2)
+    removed = "\n".join(f"{'-' if IMAGE in line else ' '}{line}" for line in args.splitlines())
+    for text in (args, removed, json.dumps(["run", *words, IMAGE, "--token", RANDOM])):
+        assert IMAGE in mask(text)
+        assert RANDOM not in mask(text)
+    assert IMAGE in mask(" ".join(("docker run", *words, IMAGE)))
+    assert f"A_TOKEN={MASK}" in mask(f"docker run -e A_TOKEN={RANDOM} {IMAGE}")
+    outcome = judgement("s").outcomes[0]._replace(written={"args": ["run", *words, IMAGE, "--token", RANDOM]})
+    given = masked([Judged(judgement("s")._replace(outcomes=(outcome,)))])
+    assert IMAGE in str(given)
+    assert RANDOM not in str(given)
+
+
+@pytest.mark.parametrize("before", [[], ["--yes"], ["x", "y"], ["x", "y", "--yes"]])
+def test_the_value_of_an_option_is_hidden_whatever_stands_before_it(before):
+    words = [*before, "--api-key", RANDOM.lower()]
+    for text in (json.dumps(words), json.dumps(words, indent=2), " ".join(words)):
+        assert RANDOM.lower() not in mask(text)

@@ -209,3 +209,9 @@ def test_many_changes_are_cut_with_a_count():
 def test_an_empty_catalog_has_no_table():
     assert lines_of()[0].startswith("mcp.json: 0 entries, roots.json: 1 root;")
     assert len(lines_of()) == 3
+
+
+def test_a_finding_that_was_there_before_says_so():
+    old = finding("MH203", Severity.ERROR, entry="figma")._replace(new=False)
+    assert "figma, already there: " in render(stream(old))
+    assert "already there" not in render(stream(old._replace(new=True)))

@@ -254,9 +254,9 @@ def test_the_fields_of_another_type_are_one_finding_that_sets_the_type(entry, ru
 @pytest.mark.parametrize(
     ("entry", "pointer", "left"),
     [
-        ({**HTTPS, "command": "server", "args": ["x"]}, "/a/command", HTTPS),
+        ({**HTTPS, "args": []}, "/a/args", HTTPS),
         ({"args": ["x"], **HTTPS}, "/a/args", HTTPS),
-        ({**STDIO, "url": "https://x.test", "oauth": {}}, "/a/url", STDIO),
+        ({**STDIO, "oauth": {}}, "/a/oauth", STDIO),
         ({"oauth": {}, **STDIO, "headers": {"A": "b"}}, "/a/oauth", STDIO),
     ],
 )
@@ -265,6 +265,22 @@ def test_fields_beside_those_of_the_type_are_one_finding_that_removes_them(entry
     assert (found.rule, found.place.pointer) == ("MH201", pointer)
     assert found.fix.startswith("Remove ")
     assert json.loads(mended(json.dumps({"a": entry}), found))["a"] == left
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {**HTTPS, "command": "server"},
+        {**HTTPS, "command": "server", "args": ["x"]},
+        {**HTTPS, "comand": "server", "args": ["x"]},
+        {**STDIO, "url": "https://x.test"},
+        {**STDIO, "httpUrl": "https://x.test", "headers": {"A": "b"}},
+    ],
+)
+def test_whether_an_entry_is_remote_or_a_program_is_decided_by_nobody_but_a_person(entry):
+    found = next(each for each in every_finding(entry) if each.rule == "MH201")
+    assert found.fix.startswith("Remove ")
+    assert found.edits == ()
 
 
 def test_an_entry_with_neither_is_to_get_what_its_type_needs():

@@ -18,6 +18,7 @@ from harness.gate.battery.parties import (
     packages_of,
     plain_name,
     shape_of,
+    transport_held,
     transport_of,
 )
 from harness.gate.battery.results import QUICK_ENTRIES, Mode, Progress, Tried
@@ -58,10 +59,11 @@ class Trouble(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The battery's result."""
+    """The battery's result. `plain` are the companions that no catalog holds."""
 
     tried: Tried
     troubles: tuple[Trouble, ...]
+    plain: frozenset[str]
 
 
 class Battery:
@@ -91,16 +93,15 @@ class Battery:
         troubles: list[Trouble] = []
         counts: list[int] = []
         for number, name in enumerate(self.struck):
-            kinds = kinds_for(transport_of(self.entries[name]))
             is_whole = shapes is None or name in shapes
             if is_whole:
-                counts.append(len(kinds))
+                counts.append(len(kinds_for(transport_of(self.entries[name]))))
             for runtime in self.runtimes:
                 if runtime.label in self.starts(name):
                     party = self._party(runtime, name, is_whole=is_whole)
-                    troubles += self._strike(party, kinds if is_whole else (kinds[number % len(kinds)],))
+                    troubles += self._strike(party, None if is_whole else number)
             progress(number + 1, len(self.struck))
-        return Trial(self._tried(counts, shapes, troubles), tuple(troubles))
+        return Trial(self._tried(counts, shapes, troubles), tuple(troubles), frozenset(self.plain.values()))
 
     def _tried(self, counts: Sequence[int], shapes: frozenset[str] | None, troubles: Sequence[Trouble]) -> Tried:
         return Tried(
@@ -131,8 +132,8 @@ class Battery:
         )
         return Party(runtime, name, partners, COMPANIONS if is_whole or not partners else ())
 
-    def _strike(self, party: Party, kinds: Sequence[Kind]) -> Iterator[Trouble]:
-        """One entry on one runtime: without a fault, then with each."""
+    def _strike(self, party: Party, turn: int | None) -> Iterator[Trouble]:
+        """One entry on one runtime: without a fault, then with each, or with the one whose `turn` it is."""
         runtime, name = party.runtime, party.struck
         session, calm = self._calm(party)
         if session is None or calm is None or not is_up(name, calm):
@@ -146,12 +147,14 @@ class Battery:
         for hurt in leaked(owned, calm):
             yield Trouble(name, runtime, None, hurt, session)
         tied = frozenset(each for each in party.partners if self._share_a_package(name, each))
-        more = max(0.0, budget(session, name) - self._plain_budget(runtime, name))
-        for kind in kinds:
+        transport = transport_held(self.entries[name], session.servers[name])
+        more = max(0.0, budget(session, name) - self._plain_budget(runtime, transport))
+        kinds = kinds_for(transport)
+        for kind in kinds if turn is None else (kinds[turn % len(kinds)],):
             faulty = self._observe(session, name, kind)
             self.spawns += 1
             self.survived += is_up(name, faulty)
-            known = self._reference(runtime, name, kind)
+            known = self._reference(runtime, transport, kind)
             for hurt in judge(name, kind, calm, faulty, known, more_seconds=2 * more, tied=tied):
                 yield Trouble(name, runtime, kind, hurt, session, known.seconds + 2 * more)
             for hurt in leaked(owned, faulty, calm):
@@ -204,8 +207,7 @@ class Battery:
 
     # --- what a runtime does to plain entries
 
-    def _reference(self, runtime: Runtime, name: str, kind: Kind) -> Reference:
-        transport = transport_of(self.entries[name])
+    def _reference(self, runtime: Runtime, transport: str, kind: Kind) -> Reference:
         key = runtime.label, transport, kind.name
         if key not in self.references:
             self._learn(runtime, transport)
@@ -223,11 +225,11 @@ class Battery:
             if session is not None and calm is not None and struck in session.servers:
                 self.controls += 1
                 learned = reference(struck, calm, self._observe(session, struck, kind))
-            self.references[runtime.label, transport, kind.name] = learned
+            told = learned.by_budget(self._plain_budget(runtime, transport))
+            self.references[runtime.label, transport, kind.name] = told
 
-    def _plain_budget(self, runtime: Runtime, name: str) -> float:
-        """The budget of the plain entry of the same transport."""
-        transport = transport_of(self.entries[name])
+    def _plain_budget(self, runtime: Runtime, transport: str) -> float:
+        """The budget of the plain entry of that transport."""
         key = runtime.label, transport
         if key not in self.budgets:
             session = prepare_session(runtime, {self.plain[transport]: PLAIN[transport]}, {}, self.instance)
@@ -238,7 +240,7 @@ class Battery:
 def not_together(party: Party, seen: Observation) -> Hurt:
     """What becomes of an entry that comes up alone and not beside its partners."""
     server = seen.servers.get(party.struck)
-    what = "it is not loaded" if server is None else became(server)
+    what = "is not loaded" if server is None else became(server)
     others = " and ".join(party.partners)
     return Hurt(TOGETHER, others, what, server.events if server else ())
 

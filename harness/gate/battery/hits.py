@@ -34,7 +34,8 @@ def told(trial: Trial, rule: str, entry: str) -> Iterator[Told]:
             by_subject.setdefault(trouble.hurt.other if rule == LEAKED else "", []).append(trouble)
     for subject, troubles in by_subject.items():
         trouble, proof = proved(troubles)
-        others = dict.fromkeys(each.hurt.other for each in (trouble, *troubles) if each.hurt.other)
+        hurt = dict.fromkeys(each.hurt.other for each in (trouble, *troubles) if each.hurt.other)
+        others = [other for other in hurt if other not in trial.plain]
         yield Told(
             sentence(trouble, others) + more(troubles),
             tuple(dict.fromkeys(each.runtime.label for each in troubles)),
@@ -55,22 +56,32 @@ def proved(troubles: Sequence[Trouble]) -> tuple[Trouble, Proof | None]:
 
 
 def sentence(trouble: Trouble, others: Collection[str]) -> str:
-    """What happens to whom; `others` are all that were hurt in some spawn, the trouble's own among them."""
+    """What happens to whom; `others` are the catalog's own entries that were hurt in some spawn."""
     hurt = trouble.hurt
-    who = f"{hurt.other} is" if len(others) < 2 else f"{hurt.other} and {len(others) - 1} more are"
     text = " ".join(hurt.text.split())
     text = text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
-    when = f"while its server {trouble.kind.says}" if trouble.kind is not None else "without any fault"
+    when = f"if this entry's server {trouble.kind.says}" if trouble.kind is not None else "without any fault"
     match hurt.rule:
-        case rule if rule in (HURT, DELAYED) and hurt.other:
-            return f"{when}, {who} hurt: {text}"
         case rule if rule == TOGETHER:
-            return f"does not come up beside {hurt.other}, though it does alone: {text}"
-        case rule if rule == UNTOLD and hurt.other:
-            return f"{when}, {who} blamed: {text}"
+            return f"does not come up beside {hurt.other}, though it does alone: it {text}"
+        case rule if rule in (HURT, DELAYED, UNTOLD) and hurt.other:
+            return f"{when}, {whom(hurt.other, others)} {text}"
         case rule if rule in (HURT, DELAYED, UNTOLD, LEAKED, ENDLESS):
             return f"{when}, {text}"
     return text
+
+
+def whom(other: str, others: Collection[str]) -> str:
+    """The hurt one by name, with the number of the catalog's other entries that were hurt in some spawn.
+
+    A plain companion stands for whoever sits in the session, and has no name that a user knows.
+    """
+    if other not in others:
+        other = next(iter(others), "")
+    if not other:
+        return "any other server of its session"
+    more_of_them = len(others) - 1
+    return other if not more_of_them else f"{other} (and {more_of_them} more)"
 
 
 def more(troubles: Sequence[Trouble]) -> str:

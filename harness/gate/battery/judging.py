@@ -34,9 +34,17 @@ class Reference(NamedTuple):
         """How late the others may be."""
         return max(self.held_seconds, self.hidden_seconds)
 
+    def by_budget(self, seconds: float) -> Reference:
+        """With the budget of a server's start where a wait is that but for the time that a healthy start takes."""
+        held, hidden = (
+            seconds if abs(wait - seconds) <= SLACK_SECONDS < wait else wait
+            for wait in (self.held_seconds, self.hidden_seconds)
+        )
+        return self._replace(held_seconds=held, hidden_seconds=hidden)
+
 
 class Hurt(NamedTuple):
-    """One thing that went wrong: the rule, whom it befell, in words that follow "while its server ...".
+    """One thing that went wrong: the rule, whom it befell, in words that follow `other` (or "the run").
 
     `events` are ids of the spawn's events. `other` is the server that was hurt (empty: none in particular).
     """
@@ -85,7 +93,7 @@ def judge(
             elif not (kind.install and name in tied):
                 late = lateness(name, struck, calm, faulty)
                 if late is not None and late > known.seconds + more_seconds + SLACK_SECONDS:
-                    text = f"its tools come {late:.0f} s later (a plain entry delays them by {known.seconds:.0f} s)"
+                    text = f"gets its tools {late:.0f} s later (a plain entry with this fault: {known.seconds:.0f} s)"
                     yield Hurt(DELAYED, name, text, (*after.events[:1], *faulty.request_events[:1]))
     yield from told(struck, calm, faulty, known)
 
@@ -100,16 +108,16 @@ def loss(before: Seen, after: Seen) -> str:
     if before.state == "connected" and after.state != "connected":
         return became(after)
     if any(before.offered) and not any(after.offered):
-        return "its tools are never offered"
+        return "loses its tools, which are never offered"
     if before.answered and not after.answered:
-        return "its tools cannot be called"
+        return "loses its tools, which cannot be called"
     return ""
 
 
 def became(server: Seen) -> str:
     """What became of a server that did not connect, with the runtime's words."""
-    what = {"failed": "it fails", "needs-auth": "it asks for consent", "skipped": "it is skipped"}
-    return what.get(server.state, "it never comes up") + (f": {server.text}" if server.text else "")
+    what = {"failed": "fails", "needs-auth": "asks for consent", "skipped": "is skipped"}
+    return what.get(server.state, "never comes up") + (f": {server.text}" if server.text else "")
 
 
 def lateness(name: str, struck: str, calm: Observation, faulty: Observation) -> float | None:
@@ -146,7 +154,9 @@ def told(struck: str, calm: Observation, faulty: Observation, known: Reference) 
         yield Hurt(UNTOLD, "", "nothing that the runtime prints or logs tells that it failed", server.events)
     for name in sorted(faulty.named - calm.named - {struck}):
         if faulty.servers[name].state == "connected" and log_name(name) != log_name(struck):
-            yield Hurt(UNTOLD, name, "the runtime's own report says that it failed", faulty.servers[name].events)
+            yield Hurt(
+                UNTOLD, name, "is blamed: the runtime's own report says that it failed", faulty.servers[name].events
+            )
 
 
 def log_name(server: str) -> str:

@@ -19,7 +19,7 @@ STDERR_TEXT = "fatal: the configuration file is missing"
 
 
 class Kind(NamedTuple):
-    """One fault. `says` continues the sentence "while its server ...".
+    """One fault. `says` continues the sentence "if this entry's server ...".
 
     `behaviour` are fields of the struck server's Behaviour; `spawn`, `network` and `install` name what is done to
     the start of its program, to requests for its URL, to the install of its package. `on` is the least special

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from fake_runtimes.loaded import LoadedServer
 from fake_servers.npm.registry import split_spec
 from harness.gate.battery.kinds import NPX, REMOTE, STDIO
 from harness.reference.npx.specs import package_specs
 from harness.scenario.cast import NPX as NPX_COMMAND
 
 SSE = "sse"
+REMOTE_TYPES = ("streamable-http", "http", SSE)
 PARTNERS_OF_A_KIND = 2
 """So many neighbours for a shared package, and so many for a name that reads alike."""
 
@@ -46,10 +48,19 @@ class Shape(NamedTuple):
 
 
 def transport_of(entry: Mapping[str, Any]) -> str:
-    """stdio, npx, remote or sse."""
-    if isinstance(entry.get("url"), str) and "command" not in entry:
-        return SSE if entry.get("type") == "sse" else REMOTE
+    """stdio, npx, remote or sse: the entry's type decides, and without one the fields that it has."""
+    kind = entry.get("type")
+    if kind in REMOTE_TYPES or (kind != STDIO and isinstance(entry.get("url"), str) and "command" not in entry):
+        return SSE if kind == SSE else REMOTE
     return NPX if entry.get("command") == NPX_COMMAND else STDIO
+
+
+def transport_held(entry: Mapping[str, Any], server: LoadedServer) -> str:
+    """The same as a runtime holds it: what was written for it decides whether there is an address or a program."""
+    if server.url is not None:
+        return SSE if server.transport == SSE else REMOTE
+    told = transport_of(entry)
+    return told if told in (STDIO, NPX) else STDIO
 
 
 def shape_of(name: str, entry: Mapping[str, Any]) -> Shape:

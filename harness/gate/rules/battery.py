@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.gate.battery.hits import told
+from harness.gate.battery.judging import LEAKED
 from harness.gate.context import Context, EntryView
 from harness.gate.model import Severity
 from harness.gate.rule import Hit, entry_rule
+from harness.gate.rules.schema import transport_is_wrong
+
+_REMOTE_IS_LATE = "Take it out of the roots whose sessions cannot wait, or declare it unavailable until it answers."
+"""How long a call of a remote server takes is not the catalog's to say."""
 
 
 def _hits(context: Context, view: EntryView, rule: str) -> Iterator[Hit]:
     """The battery's findings of this rule; none when it did not run."""
-    if context.trial is None:
+    if context.trial is None or (rule != LEAKED and transport_is_wrong(context, view)):
         return
     for each in told(context.trial, rule, view.name):
         yield Hit(
             view.pointer,
             each.message,
+            fix=_REMOTE_IS_LATE if rule == "MH951" and view.entry is not None and view.entry.remote else "",
             runtimes=each.runtimes,
             others=each.others,
             subject=each.subject,
@@ -107,8 +113,8 @@ def they_do_not_come_up_together(context: Context, view: EntryView) -> Iterator[
     "MH956",
     Severity.NOTE,
     "how long a runtime lets the others wait for a server that hangs",
-    why="A fact of the runtime, told once for each below the line of faults that were tried: Pi offers no tool of any "
-    "server before the slowest has its outcome; Codex does not ask the model before.",
+    why="A fact of the runtime, told once for each as known of the runtimes: Pi offers no tool of any server before "
+    "the slowest has its outcome; Codex does not ask the model before. The wait is the start-up budget at most.",
     fix="Nothing in the catalog changes it but a shorter startup_timeout_sec.",
 )
 def the_others_wait(context: Context, view: EntryView) -> Iterator[Hit]:  # noqa: ARG001 - told of runtimes

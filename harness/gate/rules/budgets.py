@@ -71,6 +71,7 @@ def seconds_meant(value: Any) -> int | None:
     ),
     fix="Keep it for Codex, knowing that the others wait longer, or remove it.",
     incidents=("#113",),
+    covers=("MH514",),
 )
 def shorter_budget(context: Context, view: EntryView) -> Iterator[Hit]:
     seconds = accepted_seconds(view)

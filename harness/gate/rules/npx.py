@@ -214,4 +214,5 @@ def floating_versions(context: Context) -> Iterator[Hit]:
             (names[0], "args"),
             f"{count} on a tag or range{listed}: two spawns may run different code.",
             others=tuple(names[1:]),
+            anchors=tuple((name, "args") for name in names),
         )

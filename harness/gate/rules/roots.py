@@ -45,7 +45,7 @@ def _named(value: Any) -> list[tuple[int, str]]:
         " does not hold, 0.13 drops it and Zimmer counts the resolve as failed. Either way the last good catalog is"
         " served until somebody looks."
     ),
-    fix="Remove the name from the root, or put the server back.",
+    fix="Remove the name, or drop the whole list: a server gets into a root by its own default_in_roots (MH607).",
 )
 def root_names_unknown_server(context: Context) -> Iterator[Hit]:
     for root in context.roots.values():
@@ -75,7 +75,10 @@ def root_names_unknown_server(context: Context) -> Iterator[Hit]:
 def list_without_effect(context: Context) -> Iterator[Hit]:
     for root in context.roots.values():
         listed = root.raw.get(SERVERS_FIELD)
-        names = [name for _, name in _named(listed) if name in context.entries]
+        written = [name for _, name in _named(listed)]
+        names = [name for name in written if name in context.entries]
+        if len(names) < len(written):
+            continue  # MH601 tells of this list
         computed = default_mcp_servers(root.name, context.catalog, tuple(context.roots))
         idle = tuple(name for name in names if name not in computed)
         unlisted = tuple(name for name in computed if name not in names)

@@ -223,7 +223,7 @@ def env_on_remote(_context: Context, view: EntryView) -> Iterator[Hit]:
 @entry_rule(
     "MH809",
     Severity.NOTE,
-    "a secret inside a longer env value, on Codex",
+    "a variable inside a longer env value, on Codex",
     why=(
         "This concerns only an orchestrator that lets AIR's published Codex adapter write the entry; one that writes"
         " resolved values itself is not concerned. The adapter hands a variable on by name only where the whole value"

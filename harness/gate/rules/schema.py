@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from harness.gate.model import Edit, Severity, State
 from harness.gate.rule import Hit, entry_rule
 from harness.gate.rules.document import is_wrapper
 from harness.gate.rules.names import name_is_told
-from harness.gate.rules.transports import fates, type_told_by_fields
+from harness.gate.rules.transports import PUBLISHED_TYPES, fates, type_told_by_fields
 from harness.gate.rules.urls import is_placeholder_url
 from harness.gate.schema_words import MISSING, fix_of, said_of, value_at
 from harness.gate.wording import joined
@@ -29,6 +29,9 @@ HARM = {
     "description": "whoever chooses servers reads it all the same, or nothing",
 }
 """What a fault leads to where every runtime takes the entry all the same."""
+
+STARTING_FIELDS = frozenset({"type", "command", "args", "env", "url", "headers"})
+"""Fields that decide what is started or called."""
 
 BROKEN = frozenset({State.NOT_WRITTEN, State.SKIPPED, State.FAILS, State.KILLS_RUN})
 UNFIT = {
@@ -99,7 +102,8 @@ def unfit_fields(context: Context, view: EntryView, told: Told) -> Hit:
         edits = set_value(context.document, (view.name, "type"), meant)
     else:
         fix = f"Remove {joined(unfit)}" + (f", and add {lacks}." if lacks else ", or give the entry the other type.")
-        edits = () if lacks else remove_children(context.document, view.pointer, unfit)
+        decided = not lacks and contradicts_nothing(view.fields, unfit)
+        edits = remove_children(context.document, view.pointer, unfit) if decided else ()
     why = UNFIT.get(unfit[0], "the type does not know it")
     return Hit(
         told.pointer,
@@ -110,6 +114,18 @@ def unfit_fields(context: Context, view: EntryView, told: Told) -> Hit:
         at_value=told.pointer[1:] == ("type",),
         subject="forbidden",
     )
+
+
+def contradicts_nothing(fields: Mapping[str, Any], unfit: Sequence[str]) -> bool:
+    """Whether it is plain which type is meant, so that the fields of the other one may go without a decision.
+
+    Empty fields say nothing; of the others there may be one, if it alone makes no server of the other type.
+    """
+    telling = [field for field in unfit if fields[field]]
+    slips = [foreign_field(name) for name in fields]
+    meant = {slip.field for slip in slips if slip is not None}
+    other = ("command", "args", "env") if "url" in fields else ("url", "headers")
+    return not telling or (len(telling) == 1 and telling[0] not in ("command", "url") and not meant.intersection(other))
 
 
 @lru_cache(maxsize=2)  # a run has one context, or two with a base
@@ -140,6 +156,19 @@ def merged(raw: Any, told: list[Told]) -> Iterator[Told]:
     place = (unfit[0].pointer[0], "type") if lacking else unfit[0].pointer
     yield Told(place, tuple(fault for each in (*unfit, *lacking) for fault in each.faults))
     yield from (each for each in told if each not in unfit and each not in lacking)
+
+
+def transport_is_wrong(context: Context, view: EntryView) -> bool:
+    """Whether an error says already that it is not plain what server the entry is: its type, or fields of both types.
+
+    What simulated spawns show of such an entry is a consequence.
+    """
+    if view.fields.get("type") not in (*PUBLISHED_TYPES, "http"):
+        return True
+    told = faults_by_entry(context).get(view.name, ())
+    return any(
+        fault.rule == "forbidden" or field_of(fault) in STARTING_FIELDS for each in told for fault in each.faults
+    )
 
 
 def is_told_elsewhere(tree: Mapping[str, Any], pointer: Pointer) -> bool:
