@@ -251,7 +251,6 @@ class Tree:
             _children(node, path)
         return Found(reached[-2][1] if name else self.root, name, node, _joined(reached))
 
-
     def _find_plainly(self, parts: list[str]) -> Found | None:
         """The common case, for root: no link and no `..` on the way, the last component there or not."""
         here, node = self.root, self.root
