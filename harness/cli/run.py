@@ -176,6 +176,7 @@ def as_json(played: Played, verdict: Verdict) -> str:
 
 def hints(played: Played, folder: str | None) -> Iterable[str]:
     """What else is to be said; failure files are written here."""
+    yield from (f"mcp-harness: warning: {line}" for line in played.scenario.warnings)
     if played.hint:
         yield played.hint
     for report, _ in played.reports:

@@ -18,7 +18,7 @@ from harness.requirements.patching import Patch
 from harness.requirements.variants import Variant
 from harness.scenario.failure import SUFFIX, Failure, failure_text, load_failure
 from harness.scenario.holds import Proposal, Search
-from harness.scenario.proposals import incident_text, passes
+from harness.scenario.proposals import incident_text, origin, passes
 from harness.scenario.shrinking import DoesNotFailError, Progress, Shrinker, Shrunk
 from harness.scenario.trees import Tree
 from harness.scenario.variants import find_variant
@@ -29,8 +29,9 @@ SMALL = ".small"
 
 
 class Result(NamedTuple):
-    """What came of it, and where it was written. `scenario` is empty where no proposal was found."""
+    """What was found, what came of it, and where that was written. `scenario` is empty where no proposal was found."""
 
+    found: Failure
     shrunk: Shrunk
     proposal: Proposal | None
     small: str
@@ -121,9 +122,9 @@ def shrink(failure: Failure, path: Path, folder: Path, rule: Rule, seconds: floa
     scenario = ""
     if proposal is not None:
         name = f"{shrunk.failure.name.removesuffix(SUFFIX)}.toml"
-        keep(folder / name, incident_text(shrunk.failure, proposal, name.removesuffix(".toml")), "--save")
+        keep(folder / name, incident_text(shrunk.failure, proposal, name.removesuffix(".toml"), failure), "--save")
         scenario = display_path(folder / name)
-    return Result(shrunk, proposal, display_path(small), scenario, time.monotonic() - began)
+    return Result(failure, shrunk, proposal, display_path(small), scenario, time.monotonic() - began)
 
 
 def small_name(name: str) -> str:
@@ -167,7 +168,7 @@ def lines(result: Result) -> Iterator[str]:
     state = "MINIMAL" if shrunk.failure.minimal else "SMALLER"
     yield (
         f"{state}  {after.parts} parts, {after.choices} choices; {shrunk.runs} runs to shrink, "
-        f"{proposal.runs if proposal else 'no'} for holds; {result.seconds:.1f} s; seed {shrunk.failure.seed}; exit 0"
+        f"{proposal.runs if proposal else 'no'} for holds; {result.seconds:.1f} s; found {origin(result.found)}; exit 0"
         + ("" if shrunk.failure.minimal else f"   (the time was over: go on with mcp-harness shrink {result.small})")
     )
 

@@ -37,6 +37,7 @@ TYPES = {
     "array": "a list",
     "object": "a table",
 }
+_LONG_NUMBER = re.compile(r"[0-9_]{1000,}")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
@@ -75,6 +76,12 @@ def parse(name: str, text: str) -> Document:
         faults = [found for error in _validator().iter_errors(tree) for found in _of_one_kind(error)]
     except tomllib.TOMLDecodeError as error:
         raise _not_toml(name, text, error) from None
+    except ValueError:
+        # Python reads no integer of more than some thousand digits, and does not say where it stands.
+        line = next((number for number, each in enumerate(text.split("\n"), 1) if _LONG_NUMBER.search(each)), 1)
+        raise UserInputError(
+            "holds a number that is too long to be read", file=name, line=line, fix="Write a smaller one."
+        ) from None
     except RecursionError:
         raise UserInputError("is nested too deeply", file=name, fix="Flatten it.") from None
     if faults:

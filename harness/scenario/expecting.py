@@ -8,15 +8,18 @@ from typing import Any
 
 from harness.scenario import model
 from harness.scenario.document import Document, kind_of
+from harness.scenario.matching import check_tool, one_of, read_match
 from harness.scenario.model import Expectation, Often
 from harness.scenario.positions import Path
 from harness.scenario.sentences import sentence
-from harness.scenario.vocabulary import Vocabulary, checked_runtimes, read_match
+from harness.scenario.vocabulary import Vocabulary, checked_runtimes, inside
 
 OFTEN = ("times", "at_least", "at_most", "never")
 OF_A_SESSION = ("exit", "request", "server", "output")
 TEXTS = ("contains", "lacks", "matches")
 OF_A_FILE = (*TEXTS, "absent", "mode")
+ROWS = ("sessions",)
+"""The kinds of rows that a run stores."""
 
 
 def read_expectation(document: Document, names: Vocabulary, index: int, table: Mapping[str, Any]) -> Expectation:
@@ -42,8 +45,9 @@ def read_check(names: Vocabulary, kind: str, table: Mapping[str, Any], path: Pat
         case "exit":
             return model.ExitIs(table["exit"], session, table.get("run"))
         case "event":
-            before = read_match(table["before"]) if "before" in table else None
-            return model.EventHappens(read_match(table), read_often(names.document, table, path), _span(table), before)
+            before = read_match(names, table["before"], (*path, "before")) if "before" in table else None
+            often, span = read_often(names.document, table, path), read_span(names.document, table, path)
+            return model.EventHappens(read_match(names, table, path), often, span, before)
         case "request":
             return read_request(names, table, path)
         case "server":
@@ -53,9 +57,14 @@ def read_check(names: Vocabulary, kind: str, table: Mapping[str, Any], path: Pat
             return read_file(names.document, table, path)
         case "row":
             name, _, key = table["row"].partition("/")
+            one_of(names, "kind of row", name, ROWS, (*path, "row"))
+            names.session(key, (*path, "row"))
             return model.RowIs(name, key, table.get("contains"), table.get("lacks"), table.get("absent", False))
         case "received":
             name = names.server(table["received"], (*path, "received"))
+            if names.transports.get(name) == "stdio":
+                fix = "mcp.received is the event of a process."
+                names.document.fail((*path, "received"), f"{name} is no remote server", fix)
             return model.Received(name, table.get("method", "*"), read_often(names.document, table, path))
         case "output":
             return model.OutputHas(table["output"], table.get("contains"), table.get("lacks"), session)
@@ -67,9 +76,13 @@ def read_request(names: Vocabulary, table: Mapping[str, Any], path: Path) -> mod
     lists = {key: tuple(table.get(key, ())) for key in ("offers", "lacks", "pending")}
     for key, listed in lists.items():
         for name in listed:
-            names.server(name.partition("/")[0], (*path, key))
+            check_tool(names, name, (*path, key))
     return model.RequestOffers(
-        table["request"], **lists, between=_span(table), session=table.get("session"), run=table.get("run")
+        table["request"],
+        **lists,
+        between=read_span(names.document, table, path),
+        session=table.get("session"),
+        run=table.get("run"),
     )
 
 
@@ -79,6 +92,7 @@ def read_file(document: Document, table: Mapping[str, Any], path: Path) -> model
         re.compile(table.get("matches", ""))
     except re.error as error:
         document.fail((*path, "matches"), f"`matches` is no regular expression: {error}", "Escape it.")
+    inside(document, table["file"], (*path, "file"))
     given = [key for key in OF_A_FILE if key in table]
     if not given:
         document.fail(path, f"[[expect]] {table['file']} expects nothing", f"Add one of {', '.join(OF_A_FILE)}.")
@@ -102,6 +116,12 @@ def read_often(document: Document, table: Mapping[str, Any], path: Path) -> Ofte
     return Often(table.get("at_least", 1 if most is None else 0), most)
 
 
-def _span(table: Mapping[str, Any]) -> tuple[float, float] | None:
-    given = table.get("between")
-    return None if given is None else (float(given[0]), float(given[1]))
+def read_span(document: Document, table: Mapping[str, Any], path: Path) -> tuple[float, float] | None:
+    """Earliest and latest."""
+    if "between" not in table:
+        return None
+    first, last = map(float, table["between"])
+    if first < 0 or last < first:
+        what = f"`between` is {table['between']}"
+        document.fail((*path, "between"), what, "Write the earliest and the latest second, from 0: [0, 3].")
+    return first, last

@@ -27,11 +27,15 @@ SHOWN_NAMES = 6
 
 
 class Seen(NamedTuple):
-    """Whether an expectation is met, and what was seen instead. `events` are the numbers of those that tell."""
+    """Whether an expectation is met, and what was seen instead. `events` are the numbers of those that tell.
+
+    `of_run` is the run that was looked at where a session had several and the check did not say which; else 0.
+    """
 
     met: bool
     instead: str = ""
     events: tuple[int, ...] = ()
+    of_run: int = 0
 
 
 class Scene(NamedTuple):
@@ -53,6 +57,17 @@ class Scene(NamedTuple):
 
 def look(scene: Scene, check: model.Check) -> Seen:
     """Whether a check holds now. Invariants are judged elsewhere."""
+    return _look(scene, check)._replace(of_run=_last_run(scene, check))
+
+
+def _last_run(scene: Scene, check: model.Check) -> int:
+    if not isinstance(check, model.ExitIs | model.RequestOffers | model.ServerIs | model.OutputHas):
+        return 0
+    runs = len(scene.stage.runs(check.session or scene.default))
+    return runs if runs > 1 and getattr(check, "run", None) is None else 0
+
+
+def _look(scene: Scene, check: model.Check) -> Seen:
     match check:
         case model.ExitIs():
             return _exit(scene, check)

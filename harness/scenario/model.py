@@ -279,7 +279,7 @@ class Scenario(NamedTuple):
 
     `runtimes` are spelled as in the file. `not_at` gives for each tier that is not claimed the reason. `struck`
     names servers that may fail besides those that the file itself makes misbehave. `watched`: the orchestrator
-    looks after its sessions.
+    looks after its sessions. `warnings` are lines about tables that change nothing.
     """
 
     id: str
@@ -304,6 +304,7 @@ class Scenario(NamedTuple):
     watched: bool = True
     struck: tuple[str, ...] = ()
     old_bugs: tuple[OldBug, ...] = ()
+    warnings: tuple[str, ...] = ()
     file: str = ""
     text: str = ""
 

@@ -1,13 +1,14 @@
 """Names of actors: what a scenario writes, and what the simulation calls them.
 
 A session `S` is an actor of its own; its runtime is `S/claude`, a server of that `S/claude/notion`. A second of one
-name is `S#2`. In a scenario a name means every actor whose full name, full name without numbers, or last part is that.
+name is `S#2`. In a scenario a name means every actor whose full name, full name without numbers, or last part is that;
+the names that a timeline prints (`claude#2`, `S claude#2`) mean just that one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -28,7 +29,21 @@ def is_meant(pattern: str, actor: str) -> bool:
     if pattern in ("*", actor):
         return True
     bare = plain(actor)
-    return any(fnmatchcase(name, pattern) for name in (actor, bare, bare.rpartition("/")[2]))
+    if any(fnmatchcase(name, pattern) for name in (actor, bare, bare.rpartition("/")[2])):
+        return True
+    return ("#" in pattern or " " in pattern) and any(fnmatchcase(name, pattern) for name in printed(actor))
+
+
+def printed(actor: str) -> Iterator[str]:
+    """The names that a timeline shows an actor by: `claude#2`, `S claude#2`, `session S#2`."""
+    session, slash, _ = actor.partition("/")
+    if not slash:
+        yield f"session {actor}"
+        return
+    for name in (actor, plain(actor)):
+        last = name.rpartition("/")[2]
+        yield last
+        yield f"{session} {last}"
 
 
 def session_of(actor: str) -> str:

@@ -37,9 +37,8 @@ class Operator:
         self.catalog: dict[str, Any] = dict(scenario.catalog)
         self.starts: dict[str, model.Start] = {}
         self.gave_up = ""
-        self.missed = ""
+        self.missed: list[str] = []
         self.left_behind: tuple[Actor, ...] = ()
-        self.finished_seconds: float | None = None
 
     async def run(self, world: World, _argv: Any) -> int:
         """All steps, then a time for everything to settle; what is alive then is noted and ended."""
@@ -51,7 +50,6 @@ class Operator:
                     self.gave_up = f"step {number}: {error}"
                     break
             self.look(number)
-        self.finished_seconds = world.clock.now()
         await world.clock.sleep(SETTLING_SECONDS)
         self.left_behind = tuple(actor for actor in self.stage.actors if actor.alive and actor.name != OPERATOR)
         for actor in self.left_behind:
@@ -78,6 +76,8 @@ class Operator:
             case model.Remove(path=path, session=session):
                 where = self.place(path, session)
                 world.events.emit("step.remove", path=where)
+                if self.stage.tree.stat(where, 0) is None:
+                    self.missed.append(f"the step that removes {path} found nothing")
                 await world.files.remove_tree(where)
             case model.Await():
                 await self._await(action)
@@ -160,7 +160,7 @@ class Operator:
         ]
         world.events.emit("step.kill", actor=name, signal=signal, actors=[actor.name for actor in meant])
         if not meant:
-            self.missed = self.missed or f"the step that kills {name} met nobody"
+            self.missed.append(f"the step that kills {name} met nobody")
         for actor in meant:
             self.stage.signal(actor, signal)
 

@@ -96,7 +96,7 @@ def without_server(tree: Tree, name: str) -> Tree:
     copy = deepcopy(tree)
     for table in ("catalog", "server"):
         copy.get(table, {}).pop(name, None)
-    for rows in ("fault", "credential", "expect"):
+    for rows in ("fault", "hold", "credential", "expect"):
         copy[rows] = [row for row in copy.get(rows, ()) if not _speaks_of(row, name)]
     for expectation in copy.get("expect", ()):
         for key in ("offers", "lacks", "pending"):
@@ -113,20 +113,28 @@ def without_server(tree: Tree, name: str) -> Tree:
 
 
 def _speaks_of(row: Mapping[str, Any], server: str) -> bool:
-    return server in (row.get("server"), row.get("received"), row.get("where", {}).get("server"))
+    named = (row.get("server"), row.get("received"), *(each.get("where", {}).get("server") for each in _matches(row)))
+    return server in named or any(each.get("who", "").rpartition("/")[2] == server for each in _matches(row))
+
+
+def _matches(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What a row says of events: itself, what it waits for, what it comes before."""
+    inner = (row.get("until"), row.get("before"), row.get("wait_for"))
+    return [row, *(each for each in inner if isinstance(each, Mapping))]
 
 
 def without_session(tree: Tree, name: str) -> Tree:
     """A copy without a session: its starts, who waits for it, what is expected of it."""
     copy = deepcopy(tree)
-    for rows in ("step", "expect"):
+    for rows in ("step", "expect", "hold", "fault"):
         copy[rows] = [row for row in copy.get(rows, ()) if not _of_session(row, name)]
     return {key: value for key, value in copy.items() if value not in ({}, [])}
 
 
 def _of_session(row: Mapping[str, Any], session: str) -> bool:
-    named = (row.get("start"), row.get("follow_up"), row.get("wait_for"), row.get("session"), row.get("who"))
-    return session in named
+    named = (row.get("start"), row.get("follow_up"), row.get("wait_for"), row.get("session"), row.get("select"))
+    actors = (row.get("actor"), row.get("kill"), *(each.get("who") for each in _matches(row)))
+    return session in named or any(str(each).partition("/")[0].partition("#")[0] == session for each in actors)
 
 
 def _sessions(tree: Tree) -> list[str]:

@@ -39,7 +39,8 @@ def positions(text: str) -> Positions:
         header = _HEADER.match(statement)
         if header:
             table = _table(header[2], counts, is_array=header[1] == "[[")
-            lines.setdefault(table, number)
+            for length in range(1, len(table) + 1):
+                lines.setdefault(table[:length], number)
             continue
         key = _KEY.match(statement)
         if key:

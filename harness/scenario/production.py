@@ -13,7 +13,7 @@ from harness.scenario.judging import Scene, Seen, look
 from harness.scenario.model import CLONES, HOME, Expectation, Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.operator import Operator, applies
-from harness.scenario.stage import NOBODY, RUNTIME_PROGRAMS, Point, Stage
+from harness.scenario.stage import NOBODY, RUNTIME_PROGRAMS, Kept, Point, Stage
 from harness.scenario.verdicts import Verdict
 from harness.world import WorldFault
 from harness.world.model import Decision, Decisions, Divergence, Event, Hold, Recording
@@ -31,7 +31,8 @@ class Judged(NamedTuple):
 class Report(NamedTuple):
     """A finished run. `events` are all of them, `points` every switch point where they were noted.
 
-    `seconds` is virtual time from the first step to the end. `detail` says why a verdict is neither pass nor fail.
+    `seconds` is virtual time until the last of them, the time to settle included. `detail` says why a verdict is
+    neither pass nor fail, with a line for each reason. `kept` is what the holds did.
     `decisions` replay the run; `trace_digest` is equal for equal runs.
     """
 
@@ -48,6 +49,7 @@ class Report(NamedTuple):
     decisions: tuple[Decision, ...] = ()
     trace_digest: str = ""
     points: tuple[Point, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -176,22 +178,26 @@ class Production:
             return (Verdict.DEADLOCK if ended == "deadlock" else Verdict.TIMEOUT), detail
         if self.operator.gave_up:
             return Verdict.TIMEOUT, self.operator.gave_up
+        untested = self._untested(holds)
+        if untested:
+            return Verdict.UNTESTABLE, "\n".join(untested)
         fallen = [each for each in judged if not each.seen.met]
         if any(not each.expectation.warns for each in fallen) or any(each.holds is False for each in found):
             return Verdict.FAIL, ""
-        untested = self._untested(holds)
-        if untested:
-            return Verdict.UNTESTABLE, untested
         return (Verdict.WARN if fallen else Verdict.PASS), ""
 
-    def _untested(self, holds: tuple[Hold, ...]) -> str:
-        """What was to happen for the scenario to mean something, and did not."""
-        if holds:
-            return f"the hold of {holds[0].actor} at {holds[0].at!r} was not met: the race did not take place"
+    def _untested(self, holds: tuple[Hold, ...]) -> list[str]:
+        """What was to happen for the scenario to mean something, and did not: a line for each."""
+        reached = [hold for hold in holds if any(hold.matches(each.actor, each.label) for each in self.stage.kept)]
+        reasons = [
+            f"the hold of {hold.actor} at {hold.at!r} "
+            + (f"was ended by its limit of {hold.limit_seconds:g} s" if hold in reached else "was not met")
+            + ": the race did not take place"
+            for hold in dict.fromkeys(holds)
+        ]
         missed = [at for at in self.stage.faults.missed() if at < len(self.scenario.faults)]
-        if missed:
-            return f"[[fault]] {missed[0] + 1} ({self.scenario.faults[missed[0]].action}) struck nowhere"
-        return self.operator.missed
+        reasons += [f"[[fault]] {at + 1} ({self.scenario.faults[at].action}) struck nowhere" for at in missed]
+        return [*reasons, *self.operator.missed]
 
     def _crash(self) -> str:
         """The first actor that ended by an exception, which no program may."""
@@ -212,7 +218,8 @@ class Production:
             events=tuple(stage.events),
             started_seconds=stage.started_seconds,
             steps=stage.scheduler.steps,
-            seconds=(self.operator.finished_seconds or stage.now) - stage.started_seconds,
+            seconds=stage.now - stage.started_seconds,
+            kept=tuple(stage.kept),
             points=tuple(stage.points),
             decisions=tuple(stage.decisions.taken) if isinstance(stage.decisions, Recording) else (),
         )

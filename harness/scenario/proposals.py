@@ -10,6 +10,7 @@ from harness.requirements.variants import VARIANTS
 from harness.scenario.failure import Failure
 from harness.scenario.holds import Proposal
 from harness.scenario.production import play
+from harness.scenario.signature import INVARIANT
 from harness.scenario.timeline import clipped
 from harness.scenario.trees import Tree, fits
 from harness.scenario.writing import toml_text
@@ -23,8 +24,11 @@ ORDER = (
 NOT_TRIED = "found and tried in the model alone"
 
 
-def incident_text(failure: Failure, proposal: Proposal, name: str) -> str:
-    """The file's text. It falls as the failure did, in the calmest order, under the failure's variant."""
+def incident_text(failure: Failure, proposal: Proposal, name: str, found: Failure | None = None) -> str:
+    """The file's text. It falls as the failure did, in the calmest order, under the failure's variant.
+
+    `found` is the failure as it was before it was made small.
+    """
     tree: dict[str, Any] = {
         **proposal.tree,
         "id": name,
@@ -35,8 +39,24 @@ def incident_text(failure: Failure, proposal: Proposal, name: str) -> str:
     if failure.variant is not None:
         tree["old_bug"] = [{"name": failure.variant, "shows": clipped(proposal.shows)}]
         tree["requirements"] = list(VARIANTS[failure.variant].catches) if failure.variant in VARIANTS else []
+    if not tree.get("expect"):
+        tree["expect"] = [implied(failure)]
     ordered = {key: tree[key] for key in ORDER if tree.get(key) not in (None, [], {})}
-    return toml_text(ordered, f"{failure.signature}\nFound by a campaign, from seed {failure.seed}; made small.")
+    return toml_text(ordered, f"{failure.signature}\nMade from a failure that was found {origin(found or failure)}.")
+
+
+def origin(failure: Failure) -> str:
+    """How the failing run came about, as far as its file tells."""
+    if not any(decision.value for decision in failure.decisions):
+        return "in the calmest order"
+    return f"with seed {failure.seed}" if failure.seed else "with choices of its own"
+
+
+def implied(failure: Failure) -> dict[str, Any]:
+    """What a scenario expects that has only invariants, or its end, to fall: a file must expect something."""
+    if failure.signature.kind == INVARIANT:
+        return {"invariant": failure.signature.rule}
+    return {"event": "session.ended", "says": "the sessions come to an end"}
 
 
 def spelled(runtime: str) -> str:

@@ -8,14 +8,19 @@ from typing import Any
 
 from fake_servers.mcp.behaviour import Behaviour, from_table
 from harness.errors import UserInputError
+from harness.gate.nearness import did_you_mean
 from harness.inputs.files import display_path, read_document, read_text
 from harness.reference.catalog.roots import read_roots
-from harness.scenario import model
+from harness.scenario import facts, model
+from harness.scenario.claims import check_claims
 from harness.scenario.document import Document, parse
 from harness.scenario.expecting import read_expectation
+from harness.scenario.happenings import PROCESSES
+from harness.scenario.matching import check_actor, read_match
 from harness.scenario.model import Scenario
+from harness.scenario.positions import Path as Place
 from harness.scenario.stepping import check_order, read_step
-from harness.scenario.vocabulary import Vocabulary, checked_runtime, checked_runtimes, read_match
+from harness.scenario.vocabulary import NEAR, Vocabulary, checked_runtime, checked_runtimes, inside
 from harness.world import Response
 from harness.world.model import Fault
 
@@ -24,11 +29,17 @@ SERVER = "server "
 FAULT_TEXTS = {"port": "port", "at": "label", "content": "content"}
 FAULT_NUMBERS = ("nth", "times", "after_seconds", "before_seconds", "seconds", "drawn")
 ANSWERING = ("answer", "answer-after")
+ONLY_WITH = {"status": ANSWERING, "body": ANSWERING, "headers": ANSWERING, "seconds": ("slow",)}
 
 
 def load_scenario(path: Path) -> Scenario:
-    """The scenario in a file. Raises UserInputError."""
-    return read_scenario(read_text(path), display_path(path), path.parent)
+    """The scenario in a file, which must expect something. Raises UserInputError."""
+    scenario = read_scenario(read_text(path), display_path(path), path.parent)
+    if not scenario.expectations:
+        raise UserInputError(
+            "it expects nothing, so it would always pass", file=scenario.file, fix="Add an [[expect]]."
+        )
+    return scenario
 
 
 def read_scenario(text: str, name: str = "scenario.toml", folder: Path | None = None) -> Scenario:
@@ -42,7 +53,13 @@ class Reader:
     def __init__(self, document: Document, folder: Path) -> None:
         self.document, self.tree, self.folder = document, document.tree, folder
         self.catalog = self._catalog()
+        self.runtimes = self._runtimes()
         self.steps = tuple(read_step(document, index, table) for index, table in self._tables("step"))
+        self.entries = tuple(facts.entries(self.catalog, self.steps))
+        self.transports = facts.transports(self.entries)
+        self.servers: dict[str, Behaviour] = {}
+        self.names = self._vocabulary()
+        self.servers |= {name: self._behaviour(name, table) for name, table in self.tree.get("server", {}).items()}
         self.names = self._vocabulary()
 
     def scenario(self) -> Scenario:
@@ -50,10 +67,11 @@ class Reader:
         tree, document = self.tree, self.document
         check_order(document, self.steps)
         self._check_names()
+        check_claims(document)
         return Scenario(
             id=tree["id"],
             title=tree["title"],
-            runtimes=self._runtimes(),
+            runtimes=self.runtimes,
             steps=self.steps,
             expectations=tuple(read_expectation(document, self.names, *each) for each in self._tables("expect")),
             incidents=tuple(tree.get("incidents", ())),
@@ -65,14 +83,15 @@ class Reader:
             secrets=tree.get("secrets", {}),
             environment=tree.get("environment", {}),
             credentials=tuple(model.Credential(**table) for _, table in self._tables("credential")),
-            servers={name: self._behaviour(name, table) for name, table in tree.get("server", {}).items()},
+            servers=self.servers,
             packages={name: model.PackageFacts(name, **table) for name, table in tree.get("package", {}).items()},
             files=tree.get("files", {}),
             faults=tuple(self._fault(index, table) for index, table in self._tables("fault")),
-            holds=tuple(read_hold(table) for _, table in self._tables("hold")),
+            holds=tuple(self._hold(index, table) for index, table in self._tables("hold")),
             watched=tree.get("watched", True),
             struck=tuple(self.names.server(name, ("struck",)) for name in tree.get("struck", ())),
             old_bugs=tuple(self._old_bug(index, table) for index, table in self._tables("old_bug")),
+            warnings=tuple(self._unused()),
             file=document.name,
             text=document.text,
         )
@@ -108,10 +127,37 @@ class Reader:
             (*self.tree.get("files", {}).values(), *written),
             tuple(sessions),
             tuple(step.name for step in self.steps),
+            runs={
+                name: sum(isinstance(action, model.Start) and action.session == name for action in actions)
+                for name in sessions
+            },
+            families=tuple(dict.fromkeys(name.partition("@")[0] for name in (*self.runtimes, *self._own_runtimes()))),
+            tools=facts.tools(self.entries, self.servers, self.tree.get("package", {})),
+            packages={
+                *self.tree.get("package", {}),
+                *(spec for _, entry in self.entries for spec in facts.specs(entry)),
+            },
+            programs={str(entry["command"]) for _, entry in self.entries if entry.get("command")},
+            transports=self.transports,
         )
+
+    def _started(self) -> set[str]:
+        """The packages that some entry starts."""
+        return {spec for _, entry in self.entries for spec in facts.specs(entry)}
+
+    def _own_runtimes(self) -> Iterator[str]:
+        """Those that a session has for itself."""
+        for step in self.steps:
+            if isinstance(step.action, model.Start) and step.action.runtime is not None:
+                yield step.action.runtime
 
     def _behaviour(self, name: str, table: Mapping[str, Any]) -> Behaviour:
         self.names.server(name, ("server", name))
+        transport = self.transports.get(name, "")
+        for key in table:
+            if key in facts.WRONG_FIELDS.get(transport, ()):
+                what = f"[server.{name}] is a {transport} server, on which `{key}` has no effect"
+                self.document.fail(("server", name, key), what, "Take it away.")
         try:
             return from_table({"name": name, **table})
         except ValueError as error:
@@ -128,12 +174,40 @@ class Reader:
         fields = {FAULT_TEXTS[key]: table[key] for key in FAULT_TEXTS if key in table}
         fields |= {key: table[key] for key in FAULT_NUMBERS if key in table}
         actor = table.get("actor", "*")
+        if "actor" in table:
+            check_actor(self.names, actor, (*path, "actor"))
         if "server" in table:
+            self._check_strikes(table, path)
             actor = f"{SERVER}{self.names.server(table['server'], (*path, 'server'))}"
         answer = None
         if action in ANSWERING:
             answer = Response(table["status"], table.get("headers", {}), table.get("body", "").encode())
-        return Fault(action, actor=actor, answer=answer, **fields)
+        fault = Fault(action, actor=actor, answer=answer, **fields)
+        if not facts.has_target(fault):
+            self.document.fail(
+                path, f"[[fault]] {index + 1} {action} does not say where", "Add server, or actor and at."
+            )
+        if fault.before_seconds < fault.after_seconds:
+            self.document.fail((*path, "before_seconds"), "it ends before it begins", "Swap the two times.")
+        for key, actions in ONLY_WITH.items():
+            if key in table and action not in actions:
+                what = f"`{key}` has no effect with {action}"
+                self.document.fail((*path, key), what, f"It goes with {' and '.join(actions)}.")
+        return fault
+
+    def _check_strikes(self, table: Mapping[str, Any], path: Place) -> None:
+        transport = self.transports.get(table["server"], "")
+        possible = facts.STRIKES.get(transport)
+        if possible is not None and table["action"] not in possible:
+            what = f"{table['action']} cannot strike {table['server']}, a {transport} server"
+            self.document.fail((*path, "action"), what, f"There are {', '.join(sorted(possible))}.")
+
+    def _hold(self, index: int, table: Mapping[str, Any]) -> model.HoldFacts:
+        path = ("hold", index)
+        check_actor(self.names, table["actor"], (*path, "actor"))
+        until = read_match(self.names, table["until"], (*path, "until"))
+        limit = float(table.get("limit_seconds", 300.0))
+        return model.HoldFacts(table["actor"], table["at"], until, limit, table.get("times", 1))
 
     def _old_bug(self, index: int, table: Mapping[str, Any]) -> model.OldBug:
         runtimes = checked_runtimes(self.document, table, "runtimes", ("old_bug", index))
@@ -151,14 +225,57 @@ class Reader:
             if isinstance(action, model.Start) and action.root not in (None, *known_roots):
                 fix = f"Add [roots.{action.root}]."
                 self.document.fail(("step", index, "root"), f"no root is called {action.root!r}", fix)
+            self._check_action(action, ("step", index))
         for name, table in self.tree.get("package", {}).items():
             if "server" in table:
                 self.names.server(table["server"], ("package", name, "server"))
         for index, table in self._tables("credential"):
             self.names.server(table["server"], ("credential", index))
+        for path in self.tree.get("files", {}):
+            inside(self.document, path, ("files", path))
 
+    def _check_action(self, action: model.Action, path: Place) -> None:
+        match action:
+            case model.Start(turns=turns):
+                for call in (call for turn in turns for call in turn.calls):
+                    self.names.server(call.server, (*path, "turns"))
+            case model.Kill(actor=actor):
+                check_actor(self.names, actor, (*path, "kill"), PROCESSES)
+            case model.Await(until=until) if until is not None:
+                step = self.tree["step"][path[1]]
+                read_match(self.names, step["wait_for"], (*path, "wait_for"))
+            case model.Edit():
+                self._check_edit(action, path)
+            case model.Write(path=where):
+                inside(self.document, where, (*path, "write"))
+            case model.Remove(path=where):
+                inside(self.document, where, (*path, "remove"))
 
-def read_hold(table: Mapping[str, Any]) -> model.HoldFacts:
-    """One `[[hold]]`."""
-    limit = float(table.get("limit_seconds", 300.0))
-    return model.HoldFacts(table["actor"], table["at"], read_match(table["until"]), limit, table.get("times", 1))
+    def _check_edit(self, edit: model.Edit, path: Place) -> None:
+        if not (edit.set or edit.unset or edit.delete):
+            self.document.fail(path, f"the edit of {edit.entry} changes nothing", "Add set, unset or delete = true.")
+        added = [
+            step.action.entry
+            for step in self.steps[: int(path[1])]
+            if isinstance(step.action, model.Edit) and step.action.set
+        ]
+        if edit.entry not in (*self.catalog, *added) and not {"command", "url"} & {*edit.set}:
+            near = did_you_mean(edit.entry, self.catalog, NEAR)
+            hint = f"Did you mean {near}?" if near else "A new entry needs a command or a url."
+            self.document.fail((*path, "edit"), f"the catalog has no {edit.entry!r}", hint)
+
+    def _unused(self) -> Iterator[str]:
+        """Tables that change nothing: a line with its place each."""
+        used, texts = facts.used(self.steps), self.names.texts
+        owners = {table.get("server") for table in self.tree.get("package", {}).values()}
+        for name in self.tree.get("server", {}):
+            there = used is None or name in used or name in owners or any(name in text for text in texts)
+            if not there:
+                yield self._warning(("server", name), f"[server.{name}]: no session is given this server")
+        started = self._started()
+        for name in self.tree.get("package", {}):
+            if name not in started and not any(name in text for text in texts):
+                yield self._warning(("package", name), f"[package.{name}]: no entry starts this package")
+
+    def _warning(self, path: Place, what: str) -> str:
+        return f"{self.document.name}:{self.document.places.line(path)}: {what}"

@@ -8,6 +8,7 @@ from typing import Any
 from harness.scenario.model import Scenario
 from harness.scenario.production import TIER, Judged, Report
 from harness.scenario.timeline import told
+from harness.scenario.trees import plain
 from harness.scenario.verdicts import Verdict
 
 RUN_SCHEMA = "mcp-harness/run-report/1"
@@ -31,6 +32,7 @@ def run_document(
 
 
 def _run(report: Report, real_seconds: float) -> dict[str, Any]:
+    quitters = {name for name, each in report.scenario.servers.items() if each.exits != "never"}
     return {
         "runtime": report.runtime.label,
         "tier": TIER,
@@ -41,13 +43,18 @@ def _run(report: Report, real_seconds: float) -> dict[str, Any]:
             {"name": each.name, "holds": each.holds, "detail": each.detail, "events": list(each.events)}
             for each in report.invariants
         ],
+        "holds": [
+            {"at_seconds": round(each.at_seconds, 6), "actor": each.actor, "at": each.label, "text": each.text}
+            for each in report.kept
+        ],
         "events": [
             {
                 "id": number,
                 "at_seconds": round(event.at_seconds - report.started_seconds, 6),
                 "actor": event.actor,
                 "event": event.name,
-                "text": told(event),
+                "text": told(event, quitters),
+                "fields": plain(event.details),
             }
             for number, event in enumerate(report.events)
         ],
@@ -62,6 +69,7 @@ def _expectation(judged: Judged) -> dict[str, Any]:
     expectation, seen = judged
     return {
         "says": expectation.says,
+        "run": seen.of_run or None,
         "line": expectation.line,
         "after": expectation.after,
         "warns": expectation.warns,

@@ -49,7 +49,8 @@ def _request(check: model.RequestOffers) -> str:
     ]
     if check.between:
         parts.append(f"leaves between {check.between[0]:g} and {check.between[1]:g} s")
-    return f"request {check.number} {' and '.join(parts) or 'is sent'}"
+    run = f" of run {check.run}" if check.run else ""
+    return f"request {check.number}{run} {' and '.join(parts) or 'is sent'}"
 
 
 def _texts(contains: str | None, lacks: str | None, *, absent: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from harness.scenario.cast import Cast
 from harness.scenario.naming import NamedHold, is_match, plain, session_of
 from harness.scenario.sessions import Job
-from harness.world.model import Actor, Decisions, Event, FaultPlan, Simulation
+from harness.world.model import Actor, Decisions, Event, FaultPlan, Hold, Simulation
 from harness.world.model.pipes import Pipe
 from harness.world.model.scheduler import Scheduler
 from harness.world.ports import Program
@@ -29,6 +29,16 @@ class Point(NamedTuple):
     actor: str
     label: str
     events: int = 0
+
+
+class Kept(NamedTuple):
+    """What a hold did to an actor, and how many events had happened by then."""
+
+    at_seconds: float
+    actor: str
+    label: str
+    text: str
+    events: int
 
 
 NOBODY = NamedHold("", "", lambda _: True)
@@ -83,6 +93,7 @@ class Stage(Simulation):
         self.cast = cast
         self.faults: Plan = Plan(cast.faults())
         self.points: list[Point] = []
+        self.kept: list[Kept] = []
         if notes_points:
             self.holds.append(NOBODY)
         self.jobs: dict[str, Job] = {}
@@ -106,10 +117,26 @@ class Stage(Simulation):
         return actor
 
     async def hold(self, actor: Actor, label: str) -> None:
-        """As a simulation does; where points are noted, this one is."""
+        """As a simulation does; what each hold does is written down, and where points are noted, this one is."""
         if self.holds[-1] is NOBODY:
             self.points.append(Point(self.now - self.started_seconds, actor.name, label, len(self.events)))
-        await super().hold(actor, label)
+        for index, hold in enumerate(self.holds):
+            if self._held.get(index, 0) < hold.times and hold.matches(actor.name, label):
+                self._held[index] = self._held.get(index, 0) + 1
+                await self._keep(actor, label, index, hold)
+
+    async def _keep(self, actor: Actor, label: str, index: int, hold: Hold) -> None:
+        came, over = self.now, self._timed_out.count(hold)
+        self._note(actor, label, f"is held at {label}")
+        await self._hold(index, hold)
+        if self._timed_out.count(hold) > over:
+            self._note(actor, label, f"goes on at {label}: the hold's limit of {hold.limit_seconds:g} s was over")
+        else:
+            waited = f" after {self.now - came:.1f} s" if self.now > came else " at once"
+            self._note(actor, label, f"goes on at {label}{waited}: what the hold waits for has happened")
+
+    def _note(self, actor: Actor, label: str, text: str) -> None:
+        self.kept.append(Kept(self.now - self.started_seconds, actor.name, label, text, len(self.events)))
 
     async def next_event(self, until_seconds: float | None) -> bool:
         """Wait until anything happens; False when the time came first."""

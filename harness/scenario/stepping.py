@@ -11,7 +11,7 @@ from harness.scenario import model
 from harness.scenario.document import Document, kind_of
 from harness.scenario.model import Step
 from harness.scenario.positions import Path
-from harness.scenario.vocabulary import checked_runtime, checked_runtimes, read_match
+from harness.scenario.vocabulary import checked_runtime, checked_runtimes, plain_match
 
 NOT_IN_A_NAME = ("/", "#")
 
@@ -46,7 +46,7 @@ def read_action(document: Document, kind: str, table: Mapping[str, Any], path: P
     wanted, limit = table["wait_for"], table.get("limit_seconds")
     if isinstance(wanted, str):
         return model.Await(None, wanted, limit)
-    return model.Await(read_match(wanted), None, limit)
+    return model.Await(plain_match(wanted), None, limit)
 
 
 def read_start(document: Document, table: Mapping[str, Any], path: Path, *, again: bool) -> model.Start:
@@ -59,8 +59,10 @@ def read_start(document: Document, table: Mapping[str, Any], path: Path, *, agai
     if "runtime" in table:
         checked_runtime(document, table["runtime"], (*path, "runtime"))
     clone = table.get("clone", "")
+    if clone.startswith("~/"):
+        clone = f"{model.HOME}/{clone[2:]}"
     if clone and not clone.startswith("/"):
-        document.fail((*path, "clone"), f"`clone` is {clone!r}", "Write an absolute path.")
+        document.fail((*path, "clone"), f"`clone` is {clone!r}", f"Write an absolute path; ~/ is {model.HOME}.")
     return model.Start(
         session,
         again,
@@ -82,10 +84,14 @@ def read_turn(table: Mapping[str, Any]) -> Turn:
 
 
 def check_order(document: Document, steps: Sequence[Step]) -> None:
-    """A session is started once, and before it is followed up."""
+    """A session is started once, and before it is followed up; a name is one step's."""
     started: set[str] = set()
+    named: set[str] = set()
     for index, step in enumerate(steps):
         action, path = step.action, ("step", index)
+        if step.name and step.name in named:
+            document.fail((*path, "name"), f"two steps are called {step.name!r}", "Give each a name of its own.")
+        named.add(step.name)
         if isinstance(action, model.Start):
             if action.again and action.session not in started:
                 document.fail(path, f"session {action.session} was not started before", "Use start first.")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.scenario.model import HOME
+from harness.inputs.files import display_path
+from harness.scenario.library import shipped
+from harness.scenario.model import HOME, Scenario
 from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.operator import applies
 from harness.scenario.production import TIER, Judged, Report
@@ -15,6 +18,9 @@ WIDTH = 100
 WHO_WIDTH = 16
 LISTED = 6
 CALM = "calmest order"
+FAILURE = ".failure.toml"
+RUNTIME_DEPTH = 2
+"""Parts of a runtime's name: what has more is a server, or started by one."""
 
 Details = Mapping[str, Any]
 
@@ -27,7 +33,7 @@ def timeline(report: Report, *, real_seconds: float | None, order: str, exit_cod
     lines += story(report)
     lines += ["", *expected(report)] if report.judged or report.invariants else []
     if report.detail:
-        lines += ["", f"  {report.verdict}: {report.detail}"]
+        lines += ["", *(f"  {report.verdict}: {reason}" for reason in report.detail.split("\n"))]
     lines += old_bugs(report)
     lines.append(last_line(report, real_seconds, order, exit_code))
     return lines
@@ -37,14 +43,26 @@ def story(report: Report) -> list[str]:
     """One line for each event that tells something."""
     alone = len(report.scenario.sessions) < 2
     rows = [
-        (clock(event.at_seconds - report.started_seconds), short(event.actor, alone=alone), text)
-        for event in report.events
-        if (text := told(event))
+        (clock(at_seconds), short(actor, alone=alone), text)
+        for at_seconds, actor, text in told_in_order(report)
+        if text
     ]
     if not rows:
         return []
     width = max(WHO_WIDTH, *(len(who) for _, who, _ in rows))
     return [f"   virtual   {'who':<{width}}  what", *(f"   {at}   {who:<{width}}  {text}" for at, who, text in rows)]
+
+
+def told_in_order(report: Report) -> Iterator[tuple[float, str, str]]:
+    """When, who and what: the events, and between them what the holds did."""
+    quitters = {name for name, each in report.scenario.servers.items() if each.exits != "never"}
+    kept = list(report.kept)
+    for number, event in enumerate(report.events):
+        while kept and kept[0].events <= number:
+            yield kept[0].at_seconds, kept[0].actor, kept[0].text
+            kept.pop(0)
+        yield event.at_seconds - report.started_seconds, event.actor, told(event, quitters)
+    yield from ((each.at_seconds, each.actor, each.text) for each in kept)
 
 
 def points(report: Report) -> list[str]:
@@ -67,11 +85,13 @@ def short(actor: str, *, alone: bool) -> str:
     session, *rest = actor.split("/")
     if not rest:
         return f"session {session}"
-    return rest[-1] if alone else f"{session} {rest[-1]}"
+    return rest[-1] if alone and "#" not in session else f"{session} {rest[-1]}"
 
 
-def told(event: Event) -> str:
-    """What an event says; empty for one that is left out."""
+def told(event: Event, quitters: Collection[str] = ()) -> str:
+    """What an event says; empty for one that is left out. `quitters` are servers that end by themselves."""
+    if event.name == "ended":
+        return _ended(event, quitters)
     if event.name in UNTOLD:
         return ""
     tell = TELLERS.get(event.name)
@@ -81,10 +101,16 @@ def told(event: Event) -> str:
     return f"{event.name.replace('.', ' ')}{f': {details}' if details else ''}"
 
 
-UNTOLD = frozenset(
-    {"request", "ended", "mcp.received", "download", "server.connecting", "run.ended", "install.finished"}
-)
+UNTOLD = frozenset({"request", "mcp.received", "download", "server.connecting", "run.ended", "install.finished"})
 """What repeats what other events say, or happens too often to be told."""
+
+
+def _ended(event: Event, quitters: Collection[str]) -> str:
+    """A process below a runtime that ends by itself; one that a signal ended has been told of."""
+    code, (*above, name) = event.details["exit_code"], plain(event.actor).split("/")
+    if len(above) < RUNTIME_DEPTH or code < 0 or (code == 0 and name not in quitters):
+        return ""
+    return f"exits {code}"
 
 
 def _started(details: Details) -> str:
@@ -136,12 +162,23 @@ def _server(word: str) -> Callable[[Details], str]:
     return tell
 
 
+def _authorization(details: Details) -> str:
+    """In brackets: behind a colon the words would be taken for a header's value, and masked."""
+    text = details.get("text") or ""
+    return f"{details['server']} needs authorization{f' ({clipped(str(text))})' if text else ''}"
+
+
 def _install(word: str) -> Callable[[Details], str]:
     def tell(details: Details) -> str:
         code = f" ({details['code']})" if "code" in details else ""
         return f"{word} {home(str(details['tree']))}{code}"
 
     return tell
+
+
+def _killing(details: Details) -> str:
+    number = len(details["actors"])
+    return f"{details['signal']} to {details['actor']} ({number} {'process' if number == 1 else 'processes'})"
 
 
 def _edited(details: Details) -> str:
@@ -153,7 +190,7 @@ def _edited(details: Details) -> str:
 TELLERS: Mapping[str, Callable[[Details], str]] = {
     "step.start": _started,
     "step.advance": lambda details: f"waits {details['seconds']:g} s",
-    "step.kill": lambda details: f"{details['signal']} to {details['actor']} ({len(details['actors'])} processes)",
+    "step.kill": lambda details: _killing(details),
     "step.edit": _edited,
     "step.select": lambda details: f"session {details['session']} gets servers {some(details['servers']) or 'none'}",
     "step.write": lambda details: f"writes {home(details['path'])}",
@@ -169,7 +206,7 @@ TELLERS: Mapping[str, Callable[[Details], str]] = {
     "spawn": _spawned,
     "server.connected": _connected,
     "server.failed": _server("FAILED"),
-    "server.needs_auth": _server("needs authorization"),
+    "server.needs_auth": _authorization,
     "server.skipped": _server("skipped"),
     "model.request": _request,
     "tool.call": _call,
@@ -216,19 +253,29 @@ def _expectation(judged: Judged) -> str:
     expectation, seen = judged
     after = f" (after step {expectation.after})" if expectation.after else ""
     mark = "pass" if seen.met else "warn" if expectation.warns else "FAIL"
-    says = f"{expectation.says}{after}"
+    run = f" (run {seen.of_run}, the last)" if seen.of_run else ""
+    says = f"{expectation.says}{run}{after}"
     instead = "" if seen.met else f"  {clipped(seen.instead)} (line {expectation.line})"
     return f"  expect  {says} {'.' * max(3, 64 - len(says))} {mark}{instead}"
 
 
 def old_bugs(report: Report) -> list[str]:
     """How to see each old bug that shows on this runtime."""
-    command = f"mcp-harness run {report.scenario.id} --runtime {report.runtime.label}"
+    if report.scenario.file.endswith(FAILURE):
+        return []
+    command = f"mcp-harness run {named(report.scenario)} --runtime {report.runtime.label}"
     return [
         f"  old bug: {command} --variant {bug.name}   ({bug.shows})"
         for bug in report.scenario.old_bugs
         if applies(bug.runtimes, report.runtime)
     ]
+
+
+def named(scenario: Scenario) -> str:
+    """What to call a scenario by on the command line: a shipped one by its id, else its file."""
+    path = shipped().get(scenario.id)
+    is_shipped = path is not None and display_path(path) == scenario.file
+    return scenario.id if is_shipped or not scenario.file else shlex.quote(scenario.file)
 
 
 def last_line(report: Report, real_seconds: float | None, order: str, exit_code: int) -> str:

@@ -2,30 +2,78 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any
 
 from fake_runtimes.profile import UnknownProfileError, parse_runtime
 from harness.gate.nearness import did_you_mean
+from harness.reference.selection.zimmer import SELF_SESSION, ZIMMER
 from harness.scenario.document import Document
+from harness.scenario.happenings import OPERATOR_ROLE, RUNTIME, SERVER, SESSION
 from harness.scenario.model import Match
+from harness.scenario.naming import OPERATOR
 from harness.scenario.positions import Path
 
+NEAR = 0.6
+"""How like a name must be to be offered instead of a slip."""
+HELPERS = ("npx", "npm", "node", "sh")
+"""Programs that stand between a runtime and its server."""
+_WORD = re.compile(r"[\w@./-]+")
 
-class Vocabulary(NamedTuple):
-    """The names of one file. `texts` are those of files in the clone, which may name servers of their own."""
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The names of one file. `texts` are those of files in the clone, which may name servers of their own.
+
+    `runs` says how often each session is run, `families` which runtimes there are, `tools` what each server offers,
+    `programs` what the entries start, `transports` which servers are `stdio` and which `remote` (where it is clear).
+    """
 
     document: Document
     servers: Collection[str]
     texts: tuple[str, ...]
     sessions: tuple[str, ...]
     steps: tuple[str, ...]
+    runs: Mapping[str, int] = field(default_factory=dict)
+    families: tuple[str, ...] = ()
+    tools: Mapping[str, Collection[str]] = field(default_factory=dict)
+    packages: Collection[str] = ()
+    programs: Collection[str] = ()
+    transports: Mapping[str, str] = field(default_factory=dict)
 
-    def server(self, name: str, path: Path) -> str:
-        """The name, if there is such a server: of the catalog, of a later edit, Zimmer's own, or of a file."""
-        known = name in self.servers or name.startswith("zimmer") or any(name in text for text in self.texts)
+    @cached_property
+    def words(self) -> Collection[str]:
+        """What the files may call their servers."""
+        return {word for text in self.texts for word in _WORD.findall(text)}
+
+    @cached_property
+    def actors(self) -> Mapping[str, tuple[str, ...]]:
+        """The names that actors can have, without numbers, by their role."""
+        below = dict.fromkeys((*self.servers, ZIMMER, SELF_SESSION, *self.words, *self.packages, *HELPERS))
+        below |= dict.fromkeys(posixpath.basename(program) for program in self.programs)
+        runtimes = tuple(f"{session}/{family}" for session in self.sessions for family in self.families)
+        return {
+            OPERATOR_ROLE: (OPERATOR,),
+            SESSION: self.sessions,
+            RUNTIME: runtimes,
+            SERVER: tuple(f"{runtime}/{name}" for runtime in runtimes for name in below),
+        }
+
+    def server(self, name: str, path: Path, *, is_glob: bool = False) -> str:
+        """The name, if there is such a server: of the catalog, of a later edit, Zimmer's own, or of a file.
+
+        A glob must mean at least one.
+        """
+        known = name in self.servers or name.startswith(ZIMMER) or any(name in text for text in self.texts)
+        if not known and is_glob:
+            known = any(fnmatchcase(each, name) for each in (*self.servers, ZIMMER, SELF_SESSION, *self.words))
         if not known:
-            near = did_you_mean(name, self.servers, 0.6)
+            near = did_you_mean(name, self.servers, NEAR)
             hint = f"Did you mean {near}?" if near else "Add it to the catalog."
             self.document.fail(path, f"no server is called {name!r}", hint)
         return name
@@ -64,6 +112,13 @@ def checked_runtimes(document: Document, table: Mapping[str, Any], key: str, pat
     return tuple(checked_runtime(document, name, (*path, key)) for name in table.get(key, ()))
 
 
-def read_match(table: Mapping[str, Any]) -> Match:
-    """Which events a table means."""
+def plain_match(table: Mapping[str, Any]) -> Match:
+    """Which events a table means; `matching.read_match` checks them too."""
     return Match(table["event"], table.get("who", "*"), table.get("where", {}))
+
+
+def inside(document: Document, path: str, place: Path) -> str:
+    """The path, if it does not climb out of where it lies."""
+    if ".." in path.split("/"):
+        document.fail(place, f"the path {path!r} climbs out", "Write an absolute path, or ~/ for the home directory.")
+    return path

@@ -87,7 +87,7 @@ def test_decisions_are_replayed_strictly(run, tmp_path):
 @pytest.mark.parametrize("content", ["rum", "run.2=2", "run.x", "{}"])
 def test_a_file_that_holds_no_decisions_is_refused_in_one_line(run, tmp_path, content):
     (tmp_path / "bad.txt").write_text(content)
-    code, out, err = run("mine.toml", "--decisions", "bad.txt", text=short())
+    code, out, err = run("mine.toml", "--decisions", "bad.txt", text=short(PASSING))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "bad.txt: holds no decisions" in err
 
@@ -144,7 +144,7 @@ def test_switch_points_can_be_listed(run):
 
 def test_secrets_of_a_scenario_are_in_no_output(run):
     head = HEAD.replace('command = "/opt/a"', 'command = "/opt/a"\nargs = ["${KEY}"]')
-    text = short(f"[secrets]\nKEY = '{SECRET}'", f"[server.a]\nstderr = ['got {SECRET}']", head=head)
+    text = short(PASSING, f"[secrets]\nKEY = '{SECRET}'", f"[server.a]\nstderr = ['got {SECRET}']", head=head)
     for arguments in ((), ("--points",), ("--format", "json")):
         _, out, err = run("mine.toml", *arguments, text=text)
         assert SECRET not in out + err
@@ -180,3 +180,46 @@ def test_pytest_tells_what_is_wrong_with_a_scenario_in_one_line(pytester):
     done = pytester.runpytest_inprocess("-p", "no:cacheprovider", "mine.toml")
     assert done.ret == int(pytest.ExitCode.INTERRUPTED)
     done.stdout.fnmatch_lines(["*mine.toml:*the file has no key `expects`. Did you mean expect?*"])
+
+
+def test_the_words_of_a_refused_server_survive_in_every_format(run):
+    text = short(PASSING, "[[fault]]\naction = 'answer'\nserver = 'b'\nstatus = 401")
+    words = "b needs authorization (Authentication required for HTTP server)"
+    for arguments in ((), ("--format", "json")):
+        assert words in run("mine.toml", "--runtime", "claude", *arguments, text=text)[1]
+
+
+def test_the_json_report_has_the_fields_of_every_event_and_no_secret(run):
+    head = HEAD.replace('command = "/opt/a"', 'command = "/opt/a"\nargs = ["${KEY}"]')
+    hold = "[[hold]]\nactor = 'claude'\nat = 'spawn /opt/a'\nuntil = { event = 'spawn', who = 'S' }"
+    text = short(PASSING, f"[secrets]\nKEY = '{SECRET}'", hold, head=head)
+    _, out, _ = run("mine.toml", "--runtime", "claude", "--format", "json", text=text)
+    document = json.loads(out)
+    validate("run-report", document)
+    (played,) = document["runs"]
+    spawned = next(event for event in played["events"] if event["fields"].get("child") == "S/claude/a")
+    assert spawned["fields"]["argv"] == ["/opt/a", "***"]
+    assert SECRET not in out
+    assert [each["actor"] for each in played["holds"]] == ["S/claude"] * 2
+    assert max(event["at_seconds"] for event in played["events"]) == played["simulated_seconds"]
+
+
+def test_a_table_that_changes_nothing_is_one_warning_line(run):
+    code, _, err = run("mine.toml", "--runtime", "pi", text=short(PASSING, "[package.p]\nsteps = 2"))
+    assert code == 0
+    assert err == "mcp-harness: warning: mine.toml:17: [package.p]: no entry starts this package\n"
+
+
+def test_the_line_of_an_old_bug_uses_the_file_that_was_given(run, tmp_path):
+    bug = "[[old_bug]]\nname = 'npx.walks_the_shared_root_only'\nshows = 'it breaks'"
+    (tmp_path / "a folder").mkdir()
+    (tmp_path / "a folder" / "x.toml").write_text(short(PASSING, bug))
+    _, out, _ = run("a folder/x.toml", "--runtime", "pi")
+    assert "  old bug: mcp-harness run 'a folder/x.toml' --runtime pi@0.84.1+2.32.1 --variant npx.walks" in out
+    assert "  old bug: mcp-harness run 702 --runtime codex" in run("702")[1]
+
+
+def test_a_number_that_is_too_long_is_one_line(run):
+    code, out, err = run("mine.toml", text=short(PASSING, "[server.a]\nexit_code = 1" + "0" * 5000))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "mine.toml:18: holds a number that is too long" in err

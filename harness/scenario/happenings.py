@@ -1,0 +1,75 @@
+"""Every event of a run: who it happens to, and which fields it has. What a scenario says of events is held against it.
+
+A field's kind tells what its values are: the name of something that the scenario defines (`server`, `tool`, `session`,
+`actor`, `entry`, `package`), one of a fixed list (`signal`, `action`), or a text, a number, a truth. A list counts as
+its items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+OPERATOR_ROLE, SESSION, RUNTIME, SERVER = "operator", "session", "runtime", "server"
+PROCESSES = (SESSION, RUNTIME, SERVER)
+ANYBODY = (OPERATOR_ROLE, *PROCESSES)
+
+
+class Happening(NamedTuple):
+    """Who an event of that name happens to, and the kinds of its fields. A server's role includes what it started."""
+
+    roles: tuple[str, ...]
+    fields: Mapping[str, str]
+
+
+def _of(*roles: str, **fields: str) -> Happening:
+    return Happening(roles, fields)
+
+
+HAPPENINGS: Mapping[str, Happening] = {
+    "step.start": _of(OPERATOR_ROLE, session="session", servers="server"),
+    "step.advance": _of(OPERATOR_ROLE, seconds="number"),
+    "step.kill": _of(OPERATOR_ROLE, actor="text", signal="signal", actors="actor"),
+    "step.edit": _of(OPERATOR_ROLE, entry="entry", set="text", unset="text", removed="truth"),
+    "step.select": _of(OPERATOR_ROLE, session="session", servers="server"),
+    "step.write": _of(OPERATOR_ROLE, path="text"),
+    "step.remove": _of(OPERATOR_ROLE, path="text"),
+    "left.behind": _of(OPERATOR_ROLE, actor="actor"),
+    "session.prepared": _of(SESSION, servers="server", file="text", warnings="text"),
+    "session.failed": _of(SESSION, text="text"),
+    "session.ended": _of(SESSION, exit_code="number"),
+    "session.retry": _of(SESSION, servers="server", after_seconds="number"),
+    "session.degraded": _of(SESSION, servers="server"),
+    "session.warning": _of(SESSION, text="text"),
+    "heal.ran": _of(SESSION, removed="text"),
+    "guard.ran": _of(SESSION, repaired="text", refused="text", log="text"),
+    "server.connecting": _of(RUNTIME, server="server"),
+    "server.connected": _of(RUNTIME, server="server", seconds="number"),
+    "server.failed": _of(RUNTIME, server="server", kind="text", text="text"),
+    "server.needs_auth": _of(RUNTIME, server="server", text="text", cached="truth"),
+    "server.skipped": _of(RUNTIME, server="server", text="text"),
+    "config.lost": _of(RUNTIME, text="text"),
+    "resolver.killed": _of(RUNTIME, server="server"),
+    "model.request": _of(RUNTIME, number="number", tools="text", pending="server", extra="text", deferred="truth"),
+    "tool.call": _of(RUNTIME, server="server", tool="tool", ok="truth", text="text", error="text", name="text"),
+    "run.refused": _of(RUNTIME, text="text"),
+    "run.ended": _of(RUNTIME, exit_code="number"),
+    "mcp.received": _of(SERVER, method="text", tool="tool"),
+    "install.started": _of(SERVER, tree="text", packages="text"),
+    "install.finished": _of(SERVER, tree="text"),
+    "install.reused": _of(SERVER, tree="text"),
+    "install.failed": _of(SERVER, tree="text", code="text"),
+    "install.incomplete": _of(SERVER, tree="text", missing="text"),
+    "download": _of(SERVER, package="package", version="text", cache="text"),
+    "spawn": _of(*PROCESSES, argv="text", child="actor"),
+    "request": _of(*PROCESSES, at="text", status="number"),
+    "killed": _of(*PROCESSES, signal="signal"),
+    "ended": _of(*ANYBODY, exit_code="number"),
+    "fault": _of(*ANYBODY, action="action", at="text"),
+    "reached": _of(*ANYBODY, mark="text"),
+}
+
+
+def role_of(actor: str) -> str:
+    """The role of an actor by its name; the operator's is told by whoever knows its name."""
+    return (SESSION, RUNTIME, SERVER)[min(actor.count("/"), 2)]
