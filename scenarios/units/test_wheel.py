@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
+DEVELOPMENT_ONLY = ("hypothesis", "syrupy", "xmlschema", "xdist", "scenarios")
 CATALOG = {"a": {"type": "stdio", "command": "npx", "args": ["-y", "pkg@1.0.0"]}}
 
 
@@ -34,7 +35,8 @@ def installed(unpacked, tmp_path):
 
     def run(*arguments: str, folder: Path = tmp_path) -> subprocess.CompletedProcess[str]:
         paths = [str(unpacked), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-        program = f"import sys; sys.path[:0] = {paths!r}; from harness.cli import main; sys.exit(main())"
+        absent = f"sys.modules.update(dict.fromkeys({DEVELOPMENT_ONLY!r}))"  # as if they were not installed
+        program = f"import sys; sys.path[:0] = {paths!r}; {absent}; from harness.cli import main; sys.exit(main())"
         command = [sys.executable, "-S", "-c", program, *arguments]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -78,7 +80,7 @@ def test_the_installed_developer_commands_say_what_needs_the_source_tree(install
     assert listed.returncode == 0
     assert "catalog.validate" in listed.stdout
     variants = installed("dev", "variants")
-    assert variants.returncode == 3
+    assert variants.returncode == 3, variants.stderr
     assert variants.stderr.count("\n") == 1
 
 
@@ -88,3 +90,15 @@ def test_the_installed_command_plays_a_shipped_scenario(installed):
     assert "PASS  702 on codex@0.146.0" in done.stdout
     assert "702" in installed("scenarios").stdout
     assert installed("run", "702", "--variant", "codex-is-left-to-its-own-budget").returncode == 3
+
+
+def test_the_installed_scenario_commands_work_without_what_only_development_needs(installed):
+    assert installed("scenarios").returncode == 0
+    assert installed("run", "702").returncode == 0
+    for command in ("shrink", "campaign", "explain", "gate"):
+        done = installed(command, "--help")
+        assert (done.returncode, done.stderr) == (0, ""), command
+    for arguments in (("shrink", "none.toml"), ("dev", "requirements"), ("run", "702", "--variant", "x.y")):
+        done = installed(*arguments)
+        assert done.returncode in {2, 3}, (arguments, done.stderr)
+        assert done.stderr.count("\n") == 1
