@@ -11,6 +11,7 @@ from fake_runtimes.pi.config import read_config
 from fake_runtimes.pi.layers import FILES
 from fake_runtimes.pi.variables import AGENT_DIRECTORY, CONFIG_MODE, EXCLUSIVE, OAUTH_DIRECTORY
 from fake_runtimes.profile import PiProfile
+from fake_runtimes.text import JsonTextError, parse_json
 from harness.world.ports import World
 
 DEFAULT_AGENT_DIRECTORY = ".pi/agent"
@@ -91,3 +92,15 @@ def oauth_directory(home: Home, environment: Mapping[str, str], settings: Mappin
     """Where credentials are handed in: the variable, else the setting, else below the agent directory."""
     given = environment.get(OAUTH_DIRECTORY, "").strip() or settings.get("oauthDir")
     return home.below(given) if isinstance(given, str) and given else f"{home.agent}/mcp-oauth"
+
+
+def kept_entries(text: str | None, version: int, member: str) -> dict[str, Any]:
+    """The entries of a file that Pi keeps for itself; none of one that cannot be used or is of another version."""
+    try:
+        document = parse_json(text or "")
+    except JsonTextError:
+        return {}
+    if not isinstance(document, dict) or document.get("version") != version:
+        return {}
+    entries = document.get(member)
+    return entries if isinstance(entries, dict) else {}

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fake_runtimes.loaded import EntryError, LoadedServer
+from fake_runtimes.pi.home import kept_entries
 from fake_runtimes.pi.values import cwd_of
-from fake_runtimes.text import JsonTextError, parse_json
 
 FILE = "mcp-cache.json"
 VERSION = 1
@@ -45,14 +45,7 @@ def working_directory(server: LoadedServer, environment: Mapping[str, str]) -> s
 
 def read_cache(text: str | None) -> dict[str, Any]:
     """The entries by server; a file that cannot be used holds none."""
-    try:
-        document = parse_json(text or "")
-    except JsonTextError:
-        return {}
-    if not isinstance(document, dict) or document.get("version") != VERSION:
-        return {}
-    entries = document.get("servers")
-    return entries if isinstance(entries, dict) else {}
+    return kept_entries(text, VERSION, "servers")
 
 
 def cached_tools(

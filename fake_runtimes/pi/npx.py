@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fake_runtimes.loaded import LoadedServer
-from fake_runtimes.pi.home import Home, read_if_there
+from fake_runtimes.pi.home import Home, kept_entries, read_if_there
 from fake_runtimes.pi.resolver import (
     EXACT_VERSION,
     CachedPackage,
@@ -104,14 +104,7 @@ def memory_key(command: str, package: Package) -> str:
 
 def read_memory(text: str | None) -> dict[str, Any]:
     """The entries by key; a file that cannot be used, or is of another version, holds none."""
-    try:
-        document = parse_json(text or "")
-    except JsonTextError:
-        return {}
-    if not isinstance(document, dict) or document.get("version") != VERSION:
-        return {}
-    entries = document.get("entries")
-    return entries if isinstance(entries, dict) else {}
+    return kept_entries(text, VERSION, "entries")
 
 
 def remembered_package(entry: Any, package: Package, now: float) -> CachedPackage | None:

@@ -84,7 +84,7 @@ class Comparison(NamedTuple):
 EntryCheck = Callable[["Context", "EntryView"], Iterable[Hit]]
 CatalogCheck = Callable[["Context"], Iterable[Hit]]
 ComparisonCheck = Callable[[Comparison], Iterable[Hit]]
-AnyCheck = TypeVar("AnyCheck", EntryCheck, CatalogCheck)
+AnyCheck = TypeVar("AnyCheck", EntryCheck, CatalogCheck, ComparisonCheck)
 
 RULES: dict[str, Rule] = {}
 ENTRY_CHECKS: dict[str, EntryCheck] = {}
@@ -92,10 +92,17 @@ CATALOG_CHECKS: dict[str, CatalogCheck] = {}
 COMPARISON_CHECKS: dict[str, ComparisonCheck] = {}
 
 
-def _register(rule: Rule) -> None:
-    if rule.id in RULES:
-        raise ValueError(f"rule {rule.id} is registered twice")
-    RULES[rule.id] = rule
+def _registering(checks: dict[str, AnyCheck], rule: Rule) -> Callable[[AnyCheck], AnyCheck]:
+    """The decorator that enters a rule and its function."""
+
+    def register(check: AnyCheck) -> AnyCheck:
+        if rule.id in RULES:
+            raise ValueError(f"rule {rule.id} is registered twice")
+        RULES[rule.id] = rule
+        checks[rule.id] = check
+        return check
+
+    return register
 
 
 def entry_rule(
@@ -111,13 +118,9 @@ def entry_rule(
     never_starts: bool = False,
 ) -> Callable[[EntryCheck], EntryCheck]:
     """Register a rule that looks at one entry at a time; with a base it is asked for touched entries only."""
-
-    def register(check: EntryCheck) -> EntryCheck:
-        _register(Rule(identifier, severity, title, why, fix, requirements, incidents, covers, never_starts))
-        ENTRY_CHECKS[identifier] = check
-        return check
-
-    return register
+    return _registering(
+        ENTRY_CHECKS, Rule(identifier, severity, title, why, fix, requirements, incidents, covers, never_starts)
+    )
 
 
 def catalog_rule(
@@ -128,17 +131,9 @@ def catalog_rule(
     why: str,
     fix: str,
     requirements: tuple[str, ...] = (),
-    incidents: tuple[str, ...] = (),
-    covers: tuple[str, ...] = (),
 ) -> Callable[[CatalogCheck], CatalogCheck]:
     """Register a rule that needs the whole catalog (collisions, roots, the file itself)."""
-
-    def register(check: CatalogCheck) -> CatalogCheck:
-        _register(Rule(identifier, severity, title, why, fix, requirements, incidents, covers))
-        CATALOG_CHECKS[identifier] = check
-        return check
-
-    return register
+    return _registering(CATALOG_CHECKS, Rule(identifier, severity, title, why, fix, requirements, ()))
 
 
 def comparison_rule(
@@ -149,13 +144,6 @@ def comparison_rule(
     why: str,
     fix: str,
     requirements: tuple[str, ...] = (),
-    incidents: tuple[str, ...] = (),
 ) -> Callable[[ComparisonCheck], ComparisonCheck]:
     """Register a rule that looks at both sides of an altered entry."""
-
-    def register(check: ComparisonCheck) -> ComparisonCheck:
-        _register(Rule(identifier, severity, title, why, fix, requirements, incidents))
-        COMPARISON_CHECKS[identifier] = check
-        return check
-
-    return register
+    return _registering(COMPARISON_CHECKS, Rule(identifier, severity, title, why, fix, requirements, ()))

@@ -9,8 +9,7 @@ from harness.scenario.cast import Cast
 from harness.scenario.naming import NamedHold, is_match, plain, session_of
 from harness.scenario.sessions import Job
 from harness.world.model import Actor, Decisions, Event, FaultPlan, Hold, Simulation
-from harness.world.model.pipes import Pipe
-from harness.world.model.scheduler import Scheduler
+from harness.world.model.pipes import Tee
 from harness.world.ports import Program
 
 STEP_LIMIT = 200_000
@@ -55,21 +54,6 @@ class Plan(FaultPlan):
             for at, (fault, struck) in enumerate(zip(self.faults, self._struck, strict=True))
             if not struck and not fault.drawn
         ]
-
-
-class Tee(Pipe):
-    """A pipe that remembers every line, read or not."""
-
-    __slots__ = ("written",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: list[str] = []
-
-    def write(self, line: str, scheduler: Scheduler) -> None:
-        """As a pipe does; a line that nobody can read was printed all the same."""
-        self.written.append(line)
-        super().write(line, scheduler)
 
 
 class Stage(Simulation):

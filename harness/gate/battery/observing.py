@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from harness.gate.battery.spawning import Spawn, Tee
+from harness.gate.battery.spawning import Spawn
 from harness.reference.prepare.request import CONFIG_FILES
 from harness.world.model import Event
+from harness.world.model.pipes import Tee
 
 STATES = {
     "server.connected": "connected",

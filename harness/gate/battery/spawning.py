@@ -21,8 +21,7 @@ from harness.scenario.model import HOME
 from harness.scenario.runtimes import runtime_programs
 from harness.world import Request, Response
 from harness.world.model import Actor, Fault, Simulation
-from harness.world.model.pipes import Pipe
-from harness.world.model.scheduler import Scheduler
+from harness.world.model.pipes import Tee
 from harness.world.model.simulation import origin
 from harness.world.ports import Program
 
@@ -33,21 +32,6 @@ CACHE_VARIABLE = "NPM_CONFIG_CACHE"
 INSTALL_SECONDS = 1.0
 """What all packages of an entry take together."""
 HALF_FILE = "dist/part-1.js"
-
-
-class Tee(Pipe):
-    """A pipe that remembers every line, read or not."""
-
-    __slots__ = ("written",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: list[str] = []
-
-    def write(self, line: str, scheduler: Scheduler) -> None:
-        """As a pipe does; a line that nobody can read was printed all the same."""
-        self.written.append(line)
-        super().write(line, scheduler)
 
 
 class Site:

@@ -44,3 +44,18 @@ class Pipe:
         """No more lines come: whoever reads gets those that are there, then the end."""
         self.writer_open = False
         scheduler.notify(self.changed)
+
+
+class Tee(Pipe):
+    """A pipe that remembers every line, read or not."""
+
+    __slots__ = ("written",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def write(self, line: str, scheduler: Scheduler) -> None:
+        """As a pipe does; a line that nobody can read was printed all the same."""
+        self.written.append(line)
+        super().write(line, scheduler)
