@@ -24,8 +24,8 @@ from harness.scenario.naming import NamedFault
 from harness.scenario.reading import SERVER
 from harness.world import Request, Response
 from harness.world.model import Fault
-from harness.world.model.simulation import origin
 from harness.world.ports import Program
+from harness.world.sites import origin
 
 NPX, NPM, NODE = "npx", "npm", "node"
 SPAWN_ACTIONS = ("enoent", "eacces-exec")

@@ -10,7 +10,8 @@ from fake_servers.npm.registry import split_spec
 from harness.reference.npx.specs import package_specs
 from harness.scenario import model
 from harness.scenario.model import Step
-from harness.world.model.faults import FILE_ACTIONS, HTTP_ACTIONS, PROCESS_ACTIONS, Fault
+from harness.world.model.faults import Fault
+from harness.world.sites import FILE_ACTIONS, HTTP_ACTIONS, PROCESS_ACTIONS
 
 STDIO, REMOTE = "stdio", "remote"
 OF_HTTP = (

@@ -14,8 +14,7 @@ from harness.scenario.model import Match
 from harness.scenario.naming import is_meant
 from harness.scenario.positions import Path
 from harness.scenario.vocabulary import NEAR, Vocabulary
-from harness.world.model.actors import SIGNAL_NUMBERS
-from harness.world.model.faults import ACTIONS
+from harness.world.sites import ACTIONS, SIGNAL_NUMBERS
 
 _REPEATED = re.compile(r"#(\d+|[*?])")
 _RUN_OF_SESSION = re.compile(r"(?:session )?([^/# ]+)#(\d+)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 
 class WorldFault(Exception):  # noqa: N818 - the name says whose fault it is
     """The code over the world broke its rules, or the driver did: a fault of the harness, never of a subject."""
@@ -25,3 +27,8 @@ class Ambiguous(Exception):  # noqa: N818 - a state of a request
 
 class ReadTimeout(Exception):  # noqa: N818 - what happened, not whose fault it is
     """Nothing came within the time given; the handle stays usable."""
+
+
+def failure(number: int, path: str) -> OSError:
+    """The OSError of an errno, of the subclass that Python gives it."""
+    return OSError(number, os.strerror(number), path)

@@ -21,7 +21,7 @@ from harness.scenario.production import play
 from harness.scenario.reading import load_scenario, read_scenario
 from harness.scenario.verdicts import Verdict
 from harness.world.model import Seeded
-from harness.world.model.faults import ACTIONS
+from harness.world.sites import ACTIONS
 from scenarios.playing import SESSION, short
 
 DOCUMENT = Path(__file__).parents[2] / "harness" / "scenario" / "README.md"

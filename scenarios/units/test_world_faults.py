@@ -11,7 +11,7 @@ import pytest
 from harness.world import NotSent, Request, Response, World, WorldFault
 from harness.world.model import Calm, Fault, FaultPlan, Recording, Seeded
 from harness.world.model.decisions import FAULT
-from harness.world.model.faults import (
+from harness.world.sites import (
     ACTIONS,
     ANY_ACTIONS,
     CHANGE_ACTIONS,

@@ -9,7 +9,7 @@ import pytest
 
 from harness.world import Ambiguous, NotSent, ReadTimeout, Request, Response, StreamEvent, World, WorldFault, header
 from harness.world.model import Fault, Simulation
-from harness.world.model.simulation import origin
+from harness.world.sites import origin
 from scenarios.worlds import alone, program, ran
 
 TOKEN = Request("POST", "https://as.test/token", {"Accept": "*/*"}, b"grant_type=refresh_token&x=1")

@@ -22,8 +22,8 @@ from harness.scenario.runtimes import runtime_programs
 from harness.world import Request, Response
 from harness.world.model import Actor, Fault, Simulation
 from harness.world.model.pipes import Tee
-from harness.world.model.simulation import origin
 from harness.world.ports import Program
+from harness.world.sites import origin
 
 STEP_LIMIT = 20_000
 """A healthy spawn takes some hundred steps."""

@@ -13,8 +13,6 @@ from harness.world.model.pipes import Pipe
 from harness.world.model.rows import Changes
 from harness.world.model.scheduler import Condition, ScheduledTask
 
-SIGNAL_NUMBERS = {"SIGINT": 2, "SIGKILL": 9, "SIGTERM": 15}
-
 
 class Actor:
     """A process: its tasks, what it holds, and how it ended."""

@@ -8,19 +8,7 @@ from typing import Any, NamedTuple
 
 from harness.world.errors import WorldFault
 from harness.world.model.decisions import FAULT, Decisions
-
-ANY_ACTIONS = frozenset({"kill"})
-HTTP_ACTIONS = ANY_ACTIONS | {
-    "refused", "dns", "tls", "open-timeout", "reset-before", "reset-after", "answer", "answer-after", "slow"
-}  # fmt: skip
-STREAM_ACTIONS = ANY_ACTIONS | {"reset-after"}
-READ_ACTIONS = ANY_ACTIONS | {"eacces"}
-CHANGE_ACTIONS = ANY_ACTIONS | {"eacces", "enospc"}
-WRITE_ACTIONS = CHANGE_ACTIONS | {"torn"}
-FILE_ACTIONS = WRITE_ACTIONS
-PROCESS_ACTIONS = ANY_ACTIONS | {"enoent", "eacces-exec"}
-ACTIONS = HTTP_ACTIONS | FILE_ACTIONS | PROCESS_ACTIONS
-ANSWERS = frozenset({"answer", "answer-after"})
+from harness.world.sites import ACTIONS, ANSWERS
 
 
 class Site(NamedTuple):

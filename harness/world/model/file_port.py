@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 
+from harness.world.errors import failure
 from harness.world.model.actors import Actor
-from harness.world.model.faults import CHANGE_ACTIONS, READ_ACTIONS, WRITE_ACTIONS, Fault
-from harness.world.model.files import Node, failure
+from harness.world.model.files import Node
 from harness.world.model.port import Port
 from harness.world.model.simulation import Simulation
 from harness.world.ports import Stat
+from harness.world.sites import CHANGE_ACTIONS, READ_ACTIONS, WRITE_ACTIONS, surviving
 
 
 class ModelLock(Port):
@@ -63,7 +64,7 @@ class ModelFiles(Port):
         node = simulation.tree.open(where, mode, user, simulation.now)
         node.content, node.modified = b"", simulation.now
         fault = await self._reach(f"truncated {where}", WRITE_ACTIONS - {"eacces"})
-        node.content, node.modified = written(content, struck, fault), simulation.now
+        node.content, node.modified = surviving(content, struck, "" if fault is None else fault.action), simulation.now
         if struck or fault is not None:
             raise failure(errno.ENOSPC, path)
 
@@ -71,7 +72,7 @@ class ModelFiles(Port):
         """At the end."""
         where, struck = await self._enter("append", path, WRITE_ACTIONS)
         simulation = self._simulation
-        part = written(content, struck, None)
+        part = surviving(content, struck)
         simulation.tree.write(where, part, mode, self._actor.user, simulation.now, append=True)
         if struck:
             raise failure(errno.ENOSPC, path)
@@ -168,11 +169,3 @@ class ModelFiles(Port):
         if struck:
             raise failure(errno.ENOSPC, path)
         return where
-
-
-def written(content: bytes, struck: str, later: Fault | None) -> bytes:
-    """What of a content reaches the disk: all, the first half (torn) or nothing (enospc)."""
-    action = struck or ("" if later is None else later.action)
-    if action == "torn":
-        return content[: len(content) // 2]
-    return b"" if action == "enospc" else content

@@ -6,10 +6,10 @@ Only the tree is here; switch points, faults and locks belong to the port (`harn
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from harness.world.errors import failure
 from harness.world.ports import Stat
 
 MAXIMUM_LINKS = 40
@@ -33,11 +33,6 @@ class Node:
         if self.children is not None:
             return "directory"
         return "link" if self.target is not None else "file"
-
-
-def failure(number: int, path: str) -> OSError:
-    """The OSError of an errno, of the subclass that Python gives it."""
-    return OSError(number, os.strerror(number), path)
 
 
 class Found(NamedTuple):

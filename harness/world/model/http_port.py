@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 from harness.world.errors import Ambiguous, NotSent, ReadTimeout
 from harness.world.model.actors import Actor
-from harness.world.model.faults import HTTP_ACTIONS, STREAM_ACTIONS
 from harness.world.model.port import Port
 from harness.world.model.scheduler import Condition, Wait
-from harness.world.model.simulation import Simulation, origin
+from harness.world.model.simulation import Simulation
 from harness.world.ports import Request, Response, StreamEvent
-
-NEVER_SENT = frozenset({"refused", "dns", "tls"})
+from harness.world.sites import HTTP_ACTIONS, NEVER_SENT, STREAM_ACTIONS, origin
 
 
 class ModelStream(Port):

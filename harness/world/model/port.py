@@ -7,9 +7,10 @@ from typing import Any, ClassVar, NoReturn
 
 from harness.world.errors import WorldFault
 from harness.world.model.actors import Actor
-from harness.world.model.faults import ANY_ACTIONS, Fault
+from harness.world.model.faults import Fault
 from harness.world.model.scheduler import Gone, Halt, Point, Wait
 from harness.world.model.simulation import Simulation
+from harness.world.sites import ANY_ACTIONS
 
 
 class Port:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping, Sequence
 
-from harness.world.model.actors import SIGNAL_NUMBERS, Actor
-from harness.world.model.faults import PROCESS_ACTIONS
-from harness.world.model.files import failure
+from harness.world.errors import failure
+from harness.world.model.actors import Actor
 from harness.world.model.port import Port
 from harness.world.model.simulation import Simulation
+from harness.world.outside.setting import NAME_VARIABLE
 from harness.world.ports import Program
-
-NAME_VARIABLE = "WORLD_ACTOR_NAME"
+from harness.world.sites import PROCESS_ACTIONS, SIGNAL_NUMBERS
 
 
 class ModelChild(Port):

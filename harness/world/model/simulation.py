@@ -7,10 +7,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from harness.world.errors import WorldFault
-from harness.world.model.actors import SIGNAL_NUMBERS, Actor, Ended, Outcome
+from harness.world.model.actors import Actor, Ended, Outcome
 from harness.world.model.decisions import START, Calm, Decisions, Recording, Replayed
 from harness.world.model.faults import Event, Fault, FaultPlan, Hold
 from harness.world.model.files import Node, Tree
@@ -28,6 +27,7 @@ from harness.world.model.scheduler import (
     Wait,
 )
 from harness.world.ports import Program, Request, Response, World
+from harness.world.sites import SIGNAL_NUMBERS, origin
 
 FIRST_PID = 100
 DEFAULT_START_SECONDS = 1_700_000_000.0
@@ -285,18 +285,6 @@ class Simulation:
                 # What the dead raise is nobody's outcome; what goes on after it is told by `coroutine ignored`.
                 with suppress(Exception, SystemExit):
                     task.coroutine.close()
-
-
-def origin(url: str) -> str:
-    """Scheme, host and port of a URL, the default port left out: `https://as.test`. Empty when it is no URL."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return ""
-    default = {"https": 443, "http": 80}.get(parts.scheme)
-    suffix = "" if port in (None, default) else f":{port}"
-    return f"{parts.scheme}://{(parts.hostname or '').lower()}{suffix}"
 
 
 __all__ = ["Actor", "Ended", "Launcher", "Outcome", "Server", "Simulation"]

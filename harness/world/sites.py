@@ -1,0 +1,41 @@
+"""What the switch points of all drivers have in common: the faults that can strike at them, and how hosts are named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+ANY_ACTIONS = frozenset({"kill"})
+HTTP_ACTIONS = ANY_ACTIONS | {
+    "refused", "dns", "tls", "open-timeout", "reset-before", "reset-after", "answer", "answer-after", "slow"
+}  # fmt: skip
+NEVER_SENT = frozenset({"refused", "dns", "tls"})
+STREAM_ACTIONS = ANY_ACTIONS | {"reset-after"}
+READ_ACTIONS = ANY_ACTIONS | {"eacces"}
+CHANGE_ACTIONS = ANY_ACTIONS | {"eacces", "enospc"}
+WRITE_ACTIONS = CHANGE_ACTIONS | {"torn"}
+FILE_ACTIONS = WRITE_ACTIONS
+PROCESS_ACTIONS = ANY_ACTIONS | {"enoent", "eacces-exec"}
+ACTIONS = HTTP_ACTIONS | FILE_ACTIONS | PROCESS_ACTIONS
+ANSWERS = frozenset({"answer", "answer-after"})
+
+SIGNAL_NUMBERS: Mapping[str, int] = {"SIGINT": 2, "SIGKILL": 9, "SIGTERM": 15}
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of a URL, the default port left out: `https://as.test`. Empty when it is no URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    default = {"https": 443, "http": 80}.get(parts.scheme)
+    suffix = "" if port in (None, default) else f":{port}"
+    return f"{parts.scheme}://{(parts.hostname or '').lower()}{suffix}"
+
+
+def surviving(content: bytes, *actions: str) -> bytes:
+    """What of a content reaches the disk where these faults struck: all, the first half (torn) or nothing (enospc)."""
+    if "torn" in actions:
+        return content[: len(content) // 2]
+    return b"" if "enospc" in actions else content
