@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -14,9 +14,8 @@ from harness.reference.prepare.request import CONFIG_FILES
 from harness.scenario.cast import SPAWN_ACTIONS
 from harness.scenario.model import HOME, PackageFacts
 from harness.scenario.naming import OPERATOR, plain, session_of
-from harness.scenario.stage import Stage
-from harness.world.model import Actor, Event
-from harness.world.model.files import Node
+from harness.scenario.theatre import Evidence, Party
+from harness.world.model import Event
 
 SHORTEST_SECRET = 6
 """A shorter value turns up by chance."""
@@ -43,11 +42,11 @@ class Finding(NamedTuple):
 class Run(NamedTuple):
     """What the invariants look at: the stage after the run, and who was still alive when everything had settled."""
 
-    stage: Stage
-    left_behind: tuple[Actor, ...]
+    stage: Evidence
+    left_behind: tuple[Party, ...]
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> Sequence[Event]:
         """All that happened."""
         return self.stage.events
 
@@ -94,18 +93,10 @@ def shown_texts(run: Run) -> Iterator[tuple[str, str]]:
         if event.name not in OWN_EVENTS:
             yield f"event {number} ({event.name})", json.dumps(event.details, default=str, ensure_ascii=False)
     configs = tuple(f"/{path}" for path in CONFIG_FILES.values())
-    for path, content in files(stage.tree.root, ""):
+    for path, content in stage.files():
         made_for_secrets = path.endswith((*configs, *SECRET_FILES)) or path.startswith(KEYRING)
         if not made_for_secrets and path not in stage.given_files:
             yield path, content.decode("utf-8", "replace")
-
-
-def files(node: Node, path: str) -> Iterator[tuple[str, bytes]]:
-    """Every file with its path."""
-    if node.content is not None:
-        yield path or "/", node.content
-    for name, child in (node.children or {}).items():
-        yield from files(child, f"{path}/{name}")
 
 
 def only_struck_servers_fail(run: Run) -> Finding:
@@ -140,7 +131,7 @@ def misbehaves(behaviour: Behaviour) -> bool:
     return behaviour._replace(supports_get=False, answers_as="json", stderr=()) != good
 
 
-def struck_by(stage: Stage, event: Event) -> set[str]:
+def struck_by(stage: Evidence, event: Event) -> set[str]:
     """The servers that a fault or a signal met: the actor itself, what it started, or whose URL it is.
 
     Whoever ends a session or a runtime ends what its servers were doing, an install for one.
@@ -187,7 +178,7 @@ def user_npm_untouched(run: Run) -> Finding:
     if any(job.runtime.family == "pi" for job in run.stage.jobs.values()):
         return Finding(name, None)
     installed = any(event.name in ("install.started", "install.reused") for event in run.events)
-    if run.stage.tree.stat(f"{HOME}/.npm", 0) is None:
+    if run.stage.stat(f"{HOME}/.npm") is None:
         return Finding(name, True if installed else None)
     told = tuple(
         number
@@ -206,7 +197,7 @@ def no_orphans(run: Run) -> Finding:
     return Finding(name, True if any(event.name == "spawn" for event in run.events) else None)
 
 
-def is_measured_leak(run: Run, actor: Actor) -> bool:
+def is_measured_leak(run: Run, actor: Party) -> bool:
     """Whether the runtime's version is known to leave this process: a server that it never connected to."""
     session = session_of(actor.name)
     profiles = {job.runtime.profile.name for at, job in run.stage.jobs.items() if session_of(at) == session}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ from harness.scenario import model
 from harness.scenario.model import Match, Often
 from harness.scenario.naming import is_match
 from harness.scenario.sentences import matched
-from harness.scenario.stage import Stage
-from harness.world.model import Actor, Event
+from harness.scenario.theatre import Evidence, Party
+from harness.world.model import Event
 
 STATES = {
     "server.connecting": "pending",
@@ -41,12 +41,12 @@ class Seen(NamedTuple):
 class Scene(NamedTuple):
     """What the judge may look at. `place` gives a path's absolute form, `default` the session that is meant."""
 
-    stage: Stage
+    stage: Evidence
     place: Callable[[str, str | None], str]
     default: str
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> Sequence[Event]:
         """All events so far."""
         return self.stage.events
 
@@ -88,7 +88,7 @@ def _look(scene: Scene, check: model.Check) -> Seen:
     return Seen(met=False, instead=f"{check.name} is an invariant")
 
 
-def _run(scene: Scene, session: str | None, number: int | None) -> Actor | None:
+def _run(scene: Scene, session: str | None, number: int | None) -> Party | None:
     runs = scene.stage.runs(session or scene.default)
     if number is None:
         return runs[-1] if runs else None
@@ -152,7 +152,7 @@ def _request(scene: Scene, check: model.RequestOffers) -> Seen:
     return Seen(not wrong, ", ".join(wrong), (number,))
 
 
-def tool_names(scene: Scene, run: Actor) -> dict[tuple[str, str], str]:
+def tool_names(scene: Scene, run: Party) -> dict[tuple[str, str], str]:
     """The runtime's names of all tools by (server, tool), as its version makes them."""
     stage = scene.stage
     job = stage.jobs[run.parent.name if run.parent else run.name]
@@ -190,7 +190,7 @@ def _server(scene: Scene, check: model.ServerIs) -> Seen:
 
 def _file(scene: Scene, check: model.FileIs) -> Seen:
     path = scene.place(check.path, check.session)
-    status = scene.stage.tree.stat(path, 0)
+    status = scene.stage.stat(path)
     if check.absent or status is None:
         return Seen(check.absent == (status is None), "nothing is there" if status is None else "it is there")
     if check.mode is not None and status.mode != check.mode:
@@ -206,7 +206,7 @@ def _file(scene: Scene, check: model.FileIs) -> Seen:
 
 
 def _row(scene: Scene, check: model.RowIs) -> Seen:
-    values = scene.stage.table.committed.get((check.table, check.key))
+    values = scene.stage.row(check.table, check.key)
     if check.absent or values is None:
         return Seen(check.absent == (values is None), "there is no such row" if values is None else "it is there")
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -13,11 +13,9 @@ from harness.scenario import model
 from harness.scenario.model import CLONES, HOME, Scenario
 from harness.scenario.naming import OPERATOR, is_match, is_meant, session_of
 from harness.scenario.runtimes import runtime_programs
-from harness.scenario.sessions import Job, choose_servers, run_job
-from harness.scenario.stage import Stage
+from harness.scenario.sessions import Job, choose_servers
+from harness.scenario.theatre import Party, Theatre
 from harness.world import World
-from harness.world.model import Actor
-from harness.world.model.scheduler import Wait
 
 SETTLING_SECONDS = 10.0
 """After the last step: what still runs then is left behind."""
@@ -32,13 +30,13 @@ class GaveUpError(Exception):
 class Operator:
     """One run of the steps. `look` is called after each step with its number."""
 
-    def __init__(self, scenario: Scenario, runtime: Runtime, stage: Stage, look: Callable[[int], None]) -> None:
+    def __init__(self, scenario: Scenario, runtime: Runtime, stage: Theatre, look: Callable[[int], None]) -> None:
         self.scenario, self.runtime, self.stage, self.look = scenario, runtime, stage, look
         self.catalog: dict[str, Any] = dict(scenario.catalog)
         self.starts: dict[str, model.Start] = {}
         self.gave_up = ""
         self.missed: list[str] = []
-        self.left_behind: tuple[Actor, ...] = ()
+        self.left_behind: tuple[Party, ...] = ()
 
     async def run(self, world: World, _argv: Any) -> int:
         """All steps, then a time for everything to settle; what is alive then is noted and ended."""
@@ -76,9 +74,9 @@ class Operator:
             case model.Remove(path=path, session=session):
                 where = self.place(path, session)
                 world.events.emit("step.remove", path=where)
-                if self.stage.tree.stat(where, 0) is None:
+                if self.stage.stat(where) is None:
                     self.missed.append(f"the step that removes {path} found nothing")
-                await world.files.remove_tree(where)
+                await world.files.remove_tree(self.stage.real(where))
             case model.Await():
                 await self._await(action)
 
@@ -90,18 +88,12 @@ class Operator:
             start = inherited(start, first)
         self.starts[start.session] = start
         job = self._job(start)
-        self.stage.tree.make_directory(job.clone, 0o755, 0, self.stage.now)
+        self.stage.make_directory(job.clone)
         world.events.emit("step.start", session=start.session, servers=list(job.servers))
         if not start.again or start.servers is not None or start.root is not None:
             await choose_servers(world, start.session, job.servers)
 
-        async def session(own: World, _argv: Any) -> int:
-            self.stage.jobs[own.name] = job
-            return await run_job(own, job)
-
-        actor = self.stage.start(
-            start.session, session, env=job.environment, directory=job.clone, after_seconds=start.after_seconds
-        )
+        actor = self.stage.start_job(job, start.after_seconds)
         if start.wait:
             await self._until_ended(actor)
 
@@ -176,8 +168,9 @@ class Operator:
 
     async def _write(self, world: World, path: str, text: str, mode: int) -> None:
         world.events.emit("step.write", path=path)
-        await world.files.make_directory(path.rpartition("/")[0] or "/")
-        await world.files.write(path, text.encode(), mode=mode)
+        where = self.stage.real(path)
+        await world.files.make_directory(where.rpartition("/")[0] or "/")
+        await world.files.write(where, text.encode(), mode=mode)
 
     async def _await(self, action: model.Await) -> None:
         limit = None if action.limit_seconds is None else self.stage.now + action.limit_seconds
@@ -191,13 +184,12 @@ class Operator:
             if not await self.stage.next_event(limit):
                 raise GaveUpError(f"what it waits for did not happen in {action.limit_seconds:g} s")
 
-    def _is_run_of(self, actor: Actor, session: str) -> bool:
+    def _is_run_of(self, actor: Party, session: str) -> bool:
         return actor.parent is None and session_of(actor.name) == session
 
-    async def _until_ended(self, actor: Actor, limit: float | None = None) -> None:
-        while actor.alive:
-            if not await Wait((actor.ended,), limit):
-                raise GaveUpError(f"{actor.name} has not ended by then")
+    async def _until_ended(self, actor: Party, limit: float | None = None) -> None:
+        if not await self.stage.until_ended(actor, limit):
+            raise GaveUpError(f"{actor.name} has not ended by then")
 
 
 def inherited(start: model.Start, first: model.Start) -> model.Start:

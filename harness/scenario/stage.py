@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.scenario.cast import Cast
 from harness.scenario.naming import NamedHold, is_match, plain, session_of
-from harness.scenario.sessions import Job
+from harness.scenario.sessions import Job, run_job
+from harness.scenario.theatre import Party
+from harness.world import World
 from harness.world.model import Actor, Decisions, Event, FaultPlan, Hold, Simulation
+from harness.world.model.files import Node
 from harness.world.model.pipes import Tee
-from harness.world.ports import Program
+from harness.world.model.scheduler import Wait
+from harness.world.ports import Program, Stat
 
 STEP_LIMIT = 200_000
 WATCHDOG_SECONDS = 20.0
@@ -126,6 +130,42 @@ class Stage(Simulation):
         """Wait until anything happens; False when the time came first."""
         return await self._happened.wait(until_seconds)
 
+    async def until_ended(self, actor: Actor, until_seconds: float | None) -> bool:
+        """Wait until an actor has ended; False when the time came first."""
+        while actor.alive:
+            if not await Wait((actor.ended,), until_seconds):
+                return False
+        return True
+
+    def start_job(self, job: Job, after_seconds: Sequence[float]) -> Actor:
+        """Start a session, by the name of the session."""
+
+        async def session(own: World, _argv: Any) -> int:
+            self.jobs[own.name] = job
+            return await run_job(own, job)
+
+        return self.start(job.session, session, env=job.environment, directory=job.clone, after_seconds=after_seconds)
+
+    def real(self, path: str) -> str:
+        """Where a path of the scenario is: the file system is the scenario's own."""
+        return path
+
+    def make_directory(self, path: str) -> None:
+        """With its parents, as a person would before a run."""
+        self.tree.make_directory(path, 0o755, 0, self.now)
+
+    def stat(self, path: str) -> Stat | None:
+        """What is at a path; None when nothing is."""
+        return self.tree.stat(path, 0)
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Every file with its path."""
+        return files(self.tree.root, "")
+
+    def row(self, table: str, key: str) -> Mapping[str, Any] | None:
+        """The committed values of a row."""
+        return self.table.committed.get((table, key))
+
     def text(self, path: str) -> str | None:
         """A file's text; None where no file can be read."""
         try:
@@ -133,7 +173,7 @@ class Stage(Simulation):
         except OSError:
             return None
 
-    def printed(self, actor: Actor) -> Mapping[str, str]:
+    def printed(self, actor: Any) -> Mapping[str, str]:
         """All that an actor has printed, by stream."""
         return {
             name: "\n".join(pipe.written)
@@ -145,10 +185,18 @@ class Stage(Simulation):
         """The runs of a session's runtime so far, in order."""
         return [actor for actor in self.actors if self.is_runtime(actor) and session_of(actor.name) == session]
 
-    def is_runtime(self, actor: Actor) -> bool:
+    def is_runtime(self, actor: Party) -> bool:
         """Whether an actor is a run of a runtime: what a session has started by that name."""
         started_by_session = actor.parent is not None and actor.parent.parent is None
         return started_by_session and plain(actor.name).rpartition("/")[2] in RUNTIME_PROGRAMS
+
+
+def files(node: Node, path: str) -> Iterator[tuple[str, bytes]]:
+    """Every file with its path."""
+    if node.content is not None:
+        yield path or "/", node.content
+    for name, child in (node.children or {}).items():
+        yield from files(child, f"{path}/{name}")
 
 
 RUNTIME_PROGRAMS = ("claude", "codex", "pi")

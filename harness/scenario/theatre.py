@@ -1,0 +1,104 @@
+"""What plays a scenario, as the operator acts on it and the judges look at it: the same at every tier.
+
+Paths are those of the scenario, as the timeline prints them; `real` tells where one is on this tier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from harness.scenario.cast import Cast
+from harness.scenario.sessions import Job
+from harness.world.model import Event
+from harness.world.ports import Stat
+
+
+class Party(Protocol):
+    """An actor as others know it. `exit_code` is None while it runs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parent(self) -> Party | None: ...
+
+    @property
+    def alive(self) -> bool: ...
+
+    @property
+    def exit_code(self) -> int | None: ...
+
+    @property
+    def variables(self) -> Mapping[str, str]: ...
+
+
+class Evidence(Protocol):
+    """What the judges may look at."""
+
+    @property
+    def cast(self) -> Cast: ...
+
+    @property
+    def started_seconds(self) -> float: ...
+
+    @property
+    def events(self) -> Sequence[Event]: ...
+
+    @property
+    def actors(self) -> Sequence[Party]: ...
+
+    @property
+    def jobs(self) -> Mapping[str, Job]: ...
+
+    @property
+    def given_files(self) -> set[str]: ...
+
+    def stat(self, path: str) -> Stat | None:
+        """What is at a path; None when nothing is."""
+
+    def text(self, path: str) -> str | None:
+        """A file's text; None where no file can be read."""
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Every file with its path."""
+
+    def row(self, table: str, key: str) -> Mapping[str, Any] | None:
+        """The committed values of a row."""
+
+    def printed(self, actor: Party) -> Mapping[str, str]:
+        """All that an actor has printed, by stream."""
+
+    def runs(self, session: str) -> Sequence[Party]:
+        """The runs of a session's runtime so far, in order."""
+
+    def is_runtime(self, actor: Party) -> bool:
+        """Whether an actor is a run of a runtime: what a session has started by that name."""
+
+
+class Theatre(Evidence, Protocol):
+    """What the operator acts on besides."""
+
+    @property
+    def now(self) -> float: ...
+
+    def real(self, path: str) -> str:
+        """Where a path of the scenario is."""
+
+    def make_directory(self, path: str) -> None:
+        """With its parents, as a person would before a run."""
+
+    def start_job(self, job: Job, after_seconds: Sequence[float]) -> Party:
+        """Start a session, by the name of the session."""
+
+    def signal(self, actor: Any, name: str) -> None:
+        """Send a signal."""
+
+    def kill(self, actor: Any) -> None:
+        """End an actor at once."""
+
+    async def next_event(self, until_seconds: float | None) -> bool:
+        """Wait until anything happens; False when the time came first."""
+
+    async def until_ended(self, actor: Any, until_seconds: float | None) -> bool:
+        """Wait until an actor has ended; False when the time came first."""
