@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 # Configuration files are four levels deep; a file beyond this depth is refused before it can exhaust the
@@ -44,7 +45,8 @@ def parse_json(text: str) -> Any:
     A byte order mark is skipped. Raises JsonTextError and nothing else.
     """
     body = text.removeprefix(BYTE_ORDER_MARK)
-    if nesting(body) > DEPTH_LIMIT:
+    brackets = body.count("{") + body.count("[")
+    if brackets > DEPTH_LIMIT and nesting(body) > DEPTH_LIMIT:
         raise JsonTextError("too deeply nested", 1, 1)
     try:
         return json.loads(body, parse_constant=refuse_constant, parse_int=whole_number)
@@ -115,3 +117,10 @@ def kind(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     return "array" if isinstance(value, list) else "object"
+
+
+def iso_time(seconds: float) -> str:
+    """UTC with milliseconds: `2026-11-30T08:46:43.698Z`."""
+    milliseconds = round(seconds * 1000)
+    moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fake_runtimes.claude.session import program
+from fake_runtimes.claude.command import program
 from fake_runtimes.plan import Plan
 from fake_runtimes.profile import load_profile
 from fake_servers.mcp import Behaviour, HttpServer
@@ -17,6 +17,7 @@ from scenarios.worlds import program as body_program
 
 OLD, NEW = "claude-2.1.268", "claude-2.1.328"
 CLONE, HOME = "/clones/c1", "/home/u"
+ARGV = ("claude", "-p", "go on", "--output-format", "stream-json", "--verbose")
 CACHE_FILE = f"{HOME}/.claude/mcp-needs-auth-cache.json"
 STORE_FILE = f"{HOME}/.claude/.credentials.json"
 
@@ -46,6 +47,8 @@ class ClaudeRun:
         links: Mapping[str, str] | None = None,
         beside: Body | None = None,
         decisions: Decisions | None = None,
+        argv: Sequence[str] = ARGV,
+        stdin: Sequence[str] = (),
     ) -> None:
         stdio, remote = stdio or {}, remote or {}
         self.servers = {name: HttpServer(behaviour) for name, behaviour in remote.items()}
@@ -81,9 +84,10 @@ class ClaudeRun:
         self.actor = self.simulation.start(
             "claude",
             program(load_profile(profile), plan or Plan()),
-            ["claude", "-p"],
+            argv,
             env={"HOME": HOME, "PATH": "/bin", **(env or {})},
             directory=directory,
+            stdin=stdin,
         )
         if beside is not None:
             self.simulation.start("beside", body_program(beside))
@@ -113,6 +117,14 @@ class ClaudeRun:
     def lines(self) -> list[dict[str, Any]]:
         """What was written on stdout."""
         return [json.loads(line) for line in self.actor.stdout.lines]
+
+    def printed(self) -> list[str]:
+        """The lines on stdout."""
+        return "\n".join(self.actor.stdout.lines).split("\n")
+
+    def errors(self) -> list[str]:
+        """The lines on stderr."""
+        return list(self.actor.stderr.lines)
 
     def statuses(self) -> dict[str, str]:
         """The servers of the init line."""

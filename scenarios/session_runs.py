@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fake_runtimes import runtimes as fakes
-from fake_runtimes.codex.app_server import app_server
 from fake_runtimes.plan import Plan, Turn
 from fake_runtimes.profile import load_profile
 from fake_servers.mcp import program as server_program
@@ -98,8 +97,6 @@ class SessionRun:
             if at_spawn is not None:
                 at_spawn(self.simulation, variables)
             self.spawned.append((round(self.simulation.now - self.simulation.started_seconds, 3), variables))
-            if as_app_server:
-                return app_server(self.profile)  # type: ignore[arg-type]
             return runtime_programs()[self.runtime](self.profile, plan)
 
         def launcher(argv: Sequence[str], variables: Mapping[str, str], directory: str) -> Any:

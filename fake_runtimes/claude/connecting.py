@@ -9,7 +9,7 @@ from fake_runtimes.claude.bearer import AUTHORIZATION, has_static_authorization,
 from fake_runtimes.claude.child import child_environment
 from fake_runtimes.claude.startup import probe_seconds
 from fake_runtimes.claude.state import CONNECTED, ServerState, SessionState
-from fake_runtimes.claude.wording import FAILED, NEEDS_AUTH, milliseconds, second_start, server_stderr, tell
+from fake_runtimes.claude.wording import FAILED, NEEDS_AUTH, milliseconds, reason, second_start, server_stderr, tell
 from fake_runtimes.client import Connection, Failure, connect_http, connect_stdio
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.text import json_stringify
@@ -161,7 +161,7 @@ async def take_failure(session: SessionState, state: ServerState, failure: Failu
     told = tell(server, failure, session.limit_ms(server), session.wording, static_authorization=static)
     for level, text in told.lines:
         state.log.add(level, text)
-    state.status = told.status
+    state.status, state.reason, state.timed_out = told.status, reason(told.text), failure.kind == "timeout"
     if told.status == NEEDS_AUTH:
         session.world.events.emit("server.needs_auth", server=server.name, cached=False, text=told.text)
         await session.remember_refusal(server.name)
@@ -175,7 +175,7 @@ async def take_failure(session: SessionState, state: ServerState, failure: Failu
 def fail(session: SessionState, state: ServerState, kind: str, text: str) -> None:
     """A server that is known to fail before anything is tried."""
     state.log.error(text)
-    state.status = FAILED
+    state.status, state.reason = FAILED, text
     emit_failed(session, state.server, kind, text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from fake_runtimes.loaded import LoadedServer
@@ -19,6 +18,8 @@ def lookup_key(server: LoadedServer) -> str:
     expanded, otherwise verbatim, and the headers as a JavaScript object lists them.
     """
     hashed = {"type": server.transport, "url": server.url or "", "headers": javascript_order(server.headers)}
+    import hashlib  # loads a library, which most runs do not need
+
     digest = hashlib.sha256(utf8(json_stringify(hashed))).hexdigest()[:DIGEST_LENGTH]
     return f"{server.name}|{digest}"
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from functools import lru_cache
 
-from fake_runtimes.text import json_stringify, utf16_length
+from fake_runtimes.text import iso_time, json_stringify, utf16_length
 from harness.world import World
 
 OUTSIDE = re.compile(r"[^A-Za-z0-9]")
@@ -52,13 +51,6 @@ def base36(number: int) -> str:
 def log_directory(cache: str, directory: str, server: str) -> str:
     """The directory of one server's log files."""
     return f"{cache}/claude-cli-nodejs/{slug(directory)}/mcp-logs-{hyphened(server)}"
-
-
-def iso_time(seconds: float) -> str:
-    """UTC with milliseconds: `2026-11-30T08:46:43.698Z`."""
-    milliseconds = round(seconds * 1000)
-    moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 
 
 def file_name(started_seconds: float) -> str:

@@ -17,8 +17,10 @@ SKIP_LINE = "Skipping connection (cached needs-auth)"
 
 def entries(text: str | None) -> dict[str, Any] | list[Any]:
     """What the file holds. No file and a text that is no JSON count as empty; a list is kept as it is."""
+    if not text:
+        return {}
     try:
-        held = parse_json(text or "{}")
+        held = parse_json(text)
     except JsonTextError:
         return {}
     return held if isinstance(held, dict | list) else {}

@@ -1,4 +1,4 @@
-"""One headless run of Claude Code, `claude -p --output-format stream-json`, over a world.
+"""One headless run of Claude Code, `claude -p`, over a world.
 
 Written from measurements of the program: which servers it starts, how many at a time, how long the first model
 request waits for them, what it writes where, and what it leaves behind. What the program needs before it starts
@@ -7,81 +7,106 @@ its servers is left out of all times. A token is never refreshed and no sign-in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
+from fake_runtimes.claude.arguments import Arguments
 from fake_runtimes.claude.calling import call
 from fake_runtimes.claude.connecting import connect
-from fake_runtimes.claude.names import offered
+from fake_runtimes.claude.given import NOTHING_GIVEN, Given
+from fake_runtimes.claude.names import offered, tool_name
+from fake_runtimes.claude.output import MODEL, Output
 from fake_runtimes.claude.shutdown import end_servers
-from fake_runtimes.claude.sources import Sources, homes, read_sources
+from fake_runtimes.claude.sources import DYNAMIC, Sources, homes, read_sources
 from fake_runtimes.claude.startup import at_a_time, first_request_wait_seconds
 from fake_runtimes.claude.state import CONNECTED, PENDING, ServerState, SessionState
 from fake_runtimes.loaded import FILE_LOST, SKIPPED
-from fake_runtimes.plan import Plan
-from fake_runtimes.profile import ClaudeProfile, Profile
-from fake_runtimes.text import json_stringify
+from fake_runtimes.plan import Plan, Turn
+from fake_runtimes.profile import ClaudeProfile
 from harness.world import Task, World
-from harness.world.ports import Program
 
 TOOL_SEARCH_VARIABLE = "ENABLE_TOOL_SEARCH"
 DEFERRING_TOOLS = ("ToolSearch", "DeferredToolPlaceholder")
-DEFAULT_PLAN = Plan()
+UUID_DIGITS = 32
+API_KEY = "ANTHROPIC_API_KEY"
 
 
-def program(profile: Profile, plan: Plan = DEFAULT_PLAN) -> Program:
-    """A run of the profile's version whose model follows the plan."""
-    if not isinstance(profile, ClaudeProfile):
-        raise TypeError(f"{profile.name} is no profile of Claude Code")
-
-    async def run(world: World, _argv: Sequence[str]) -> int:
-        session = await begin(world, profile)
-        await run_plan(session, plan)
-        await end_servers(session)
-        await say(world, {"type": "result", "subtype": "success", "is_error": False, "session_id": session.session_id})
-        world.events.emit("run.ended", exit_code=0)
-        return 0
-
-    return run
+async def run_session(world: World, profile: ClaudeProfile, plan: Plan, arguments: Arguments, given: Given) -> int:
+    """A run of the profile's version whose model follows the plan; the answer is its exit code."""
+    session = await begin(world, profile, given, arguments.session_id)
+    output = Output(world, arguments, session.session_id)
+    if session.servers:
+        await session.read_needs_auth()
+    await run_plan(session, plan, output)
+    await end_servers(session)
+    await output.finish(plan.last_words, len(plan.turns))
+    world.events.emit("run.ended", exit_code=0)
+    return 0
 
 
-async def begin(world: World, profile: ClaudeProfile) -> SessionState:
-    """Read every file that the session reads at its start."""
+async def begin(
+    world: World, profile: ClaudeProfile, given: Given = NOTHING_GIVEN, session_id: str = ""
+) -> SessionState:
+    """Read every file that says which servers there are."""
     places = homes(world.env.variables)
-    sources = await read_sources(world, places, profile)
+    sources = await read_sources(world, places, profile, given)
     session = SessionState(
         world,
         profile,
         places,
         sources,
         await real_path(world, world.env.directory),
-        uuid(world.entropy.token(32)),
+        session_id or uuid(world.entropy.token(UUID_DIGITS)),
     )
     tell_of_problems(world, sources)
-    if session.servers:
-        await session.read_needs_auth()
     return session
 
 
-async def run_plan(session: SessionState, plan: Plan) -> None:
+async def run_plan(session: SessionState, plan: Plan, output: Output) -> None:
     """Start the servers, wait for them as long as this version does, then turn after turn."""
-    world = session.world
+    tasks = session.world.tasks
+    awaited = start_servers(session, given=True)
     workers = start_servers(session)
     if workers:
-        wait = first_request_wait_seconds(session.environment, session.profile)
-        await world.tasks.wait(workers, timeout_seconds=wait)
-    await say(world, init_line(session))
+        await tasks.wait(workers, timeout_seconds=first_request_wait_seconds(session.environment, session.profile))
+    if awaited:
+        await tasks.wait(awaited)
+    await output.say(init_line(session))
     for number, turn in enumerate(plan.turns, start=1):
         emit_request(session, number)
-        if turn.seconds:
-            await world.clock.sleep(turn.seconds)
-        for wanted in turn.calls:
-            result = await call(session, wanted)
-            world.events.emit("tool.call", server=wanted.server, tool=wanted.tool, ok=result.ok, text=result.text)
+        await take(session, number, turn, output)
 
 
-def start_servers(session: SessionState) -> list[Task]:
-    """Tasks that bring all servers to their outcome: so many processes at a time, and so many remote servers."""
-    waiting = [state for state in session.servers.values() if state.status == PENDING]
+async def take(session: SessionState, number: int, turn: Turn, output: Output) -> None:
+    """One answer of the model: what it says, then its calls in order."""
+    world = session.world
+    if turn.seconds:
+        await world.clock.sleep(turn.seconds)
+    uses = [
+        {
+            "type": "tool_use",
+            "id": f"toolu_{number}_{place}",
+            "name": tool_name(wanted.server, wanted.tool),
+            "input": dict(wanted.args),
+        }
+        for place, wanted in enumerate(turn.calls, start=1)
+    ]
+    said: list[dict[str, Any]] = [{"type": "text", "text": turn.words}] if turn.words else []
+    await output.say_answer([*said, *uses])
+    for use, wanted in zip(uses, turn.calls, strict=True):
+        result = await call(session, wanted)
+        world.events.emit("tool.call", server=wanted.server, tool=wanted.tool, ok=result.ok, text=result.text)
+        await output.say_result(str(use["id"]), result.text, ok=result.ok)
+
+
+def start_servers(session: SessionState, *, given: bool = False) -> list[Task]:
+    """Tasks that bring servers to their outcome: so many processes at a time, and so many remote servers.
+
+    Those `given` on the command line are waited for, and have places of their own here (not measured).
+    """
+    waiting = [
+        state for state in session.servers.values() if state.status == PENDING and (state.source == DYNAMIC) == given
+    ]
     workers: list[Task] = []
     for transport in ("stdio", "http"):
         kind = [state for state in waiting if (state.server.transport == "stdio") == (transport == "stdio")]
@@ -130,10 +155,13 @@ def tool_names(session: SessionState) -> list[str]:
 
 
 def init_line(session: SessionState) -> dict[str, object]:
-    """The one init line of a run; it is not sent again when a pending server connects."""
+    """The one init line of a run; it is not sent again when a pending server connects.
+
+    The built-in tools are left out; the fields behind `mcp_servers` are the vendor's description's.
+    """
     servers = []
     for state in session.servers.values():
-        shown = {"name": state.server.name, "status": state.status}
+        shown = {"name": state.server.name, "status": shown_status(session, state)}
         if session.profile.init_names_source:
             shown["source"] = state.source
         servers.append(shown)
@@ -144,7 +172,18 @@ def init_line(session: SessionState) -> dict[str, object]:
         "session_id": session.session_id,
         "tools": tool_names(session),
         "mcp_servers": servers,
+        "model": MODEL,
+        "permissionMode": "default",
+        "apiKeySource": API_KEY if API_KEY in session.environment else "none",
+        "claude_code_version": session.profile.version,
     }
+
+
+def shown_status(session: SessionState, state: ServerState) -> str:
+    """A status as the init line has it: a version shows a given server that timed out as one still waited for."""
+    if state.timed_out and state.source == DYNAMIC and session.profile.shows_given_timeout_as_pending:
+        return PENDING
+    return state.status
 
 
 def tell_of_problems(world: World, sources: Sources) -> None:
@@ -154,14 +193,6 @@ def tell_of_problems(world: World, sources: Sources) -> None:
             world.events.emit("server.skipped", server=problem.server, text=problem.text)
         elif problem.code == FILE_LOST:
             world.events.emit("config.lost", text=problem.text)
-
-
-async def say(world: World, message: dict[str, object]) -> None:
-    """A line of the event stream; nobody need listen."""
-    try:
-        await world.processes.write_line(json_stringify(message))
-    except BrokenPipeError:
-        return
 
 
 async def real_path(world: World, directory: str) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fake_runtimes.claude.config import CONFIG_PATH, SERVERS_KEY, read_config, read_entry
+from fake_runtimes.claude.given import NOTHING_GIVEN, Given
 from fake_runtimes.loaded import LoadedServer, Problem
 from fake_runtimes.profile import ClaudeProfile
 from fake_runtimes.text import JsonTextError, javascript_order, parse_json
 from harness.world import World
 
-USER, PROJECT, LOCAL = "user", "project", "local"
+USER, PROJECT, LOCAL, DYNAMIC = "user", "project", "local", "dynamic"
 USER_CONFIG = ".claude.json"
 SETTINGS = "settings.json"
 
@@ -42,17 +43,23 @@ def homes(environment: Mapping[str, str]) -> Homes:
 
 
 class Sources(NamedTuple):
-    """All servers of a session by name, what was wrong with the files, and the environment with the settings' own."""
+    """All servers of a session by name, what was wrong with the files, and the environment with the settings' own.
+
+    `settings` are the user's, `here` what `.claude.json` holds of this directory.
+    """
 
     servers: dict[str, Sourced]
     problems: tuple[Problem, ...]
     environment: Mapping[str, str]
+    settings: Mapping[str, Any] = {}
+    here: Mapping[str, Any] = {}
 
 
-async def read_sources(world: World, homes: Homes, profile: ClaudeProfile) -> Sources:
+async def read_sources(world: World, homes: Homes, profile: ClaudeProfile, given: Given = NOTHING_GIVEN) -> Sources:
     """Read everything that a headless session reads; it asks for no approval.
 
-    Of equal names local beats project beats user, and the nearer `.mcp.json` beats the farther.
+    Of equal names local beats project beats user, and the nearer `.mcp.json` beats the farther. What is given on the
+    command line stands above all (not measured), and alone where that is asked for.
     """
     directory = world.env.directory
     settings = json_object(await read_text(world, f"{homes.config}/{SETTINGS}"))
@@ -61,14 +68,28 @@ async def read_sources(world: World, homes: Homes, profile: ClaudeProfile) -> So
     here = table(table(user.get("projects")).get(directory))
     project, problems = await read_project(world, directory, environment, profile)
     refused = names(settings.get("disabledMcpjsonServers"))
-    merged = {
+    found = {
         **sourced(members(user, environment, profile, problems), USER),
         **sourced([server for server in project if server.name not in refused], PROJECT),
         **sourced(members(here, environment, profile, problems), LOCAL),
     }
+    called = given_servers(given, environment, profile, problems)
+    merged = {**({} if given.strict else found), **sourced(called, DYNAMIC)}
     switched_off, denied = names(here.get("disabledMcpServers")), denied_names(settings)
     servers = {name: one._replace(disabled=name in switched_off) for name, one in merged.items() if name not in denied}
-    return Sources(servers, tuple(problems), environment)
+    return Sources(servers, tuple(problems), environment, settings, here)
+
+
+def given_servers(
+    given: Given, environment: Mapping[str, str], profile: ClaudeProfile, problems: list[Problem]
+) -> list[LoadedServer]:
+    """The servers of `--mcp-config`, of equal names the later; what is wrong with them is added to the problems."""
+    servers: dict[str, LoadedServer] = {}
+    for text in given.texts:
+        loaded = read_config(text, environment, profile)
+        problems += loaded.problems
+        servers |= {server.name: server for server in loaded.servers}
+    return list(servers.values())
 
 
 async def read_project(

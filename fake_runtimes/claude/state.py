@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fake_runtimes.claude import needs_auth
 from fake_runtimes.claude.bearer import FILE_NAME as STORE_NAME
@@ -11,18 +11,23 @@ from fake_runtimes.claude.sources import Homes, Sourced, Sources, read_text
 from fake_runtimes.claude.startup import attempt_seconds
 from fake_runtimes.claude.wording import WORDINGS, milliseconds
 from fake_runtimes.client import Connection, Identity
-from fake_runtimes.loaded import LoadedServer
+from fake_runtimes.loaded import LoadedServer, Problem
 from fake_runtimes.profile import ClaudeProfile
 from harness.world import Child, World
 
 PENDING, CONNECTED, DISABLED = "pending", "connected", "disabled"
+# A server that a list of servers does not contact.
+UNAPPROVED = "unapproved"
 PROTOCOL_VERSION = "2025-11-25"
 # The older transport is tried where the protocol's own rule says so; 404 is the one that was measured.
 FALLBACK_STATUSES = (400, 404, 405)
 
 
 class ServerState:
-    """One server of the session. `status` is as the init line shows it, `child` a process not yet connected."""
+    """One server of the session. `status` is as the init line shows it, `child` a process not yet connected.
+
+    `reason` is why it did not connect, as a list of servers tells it.
+    """
 
     def __init__(self, sourced: Sourced, log: ServerLog) -> None:
         self.server, self.source, self.log = sourced.server, sourced.source, log
@@ -30,6 +35,8 @@ class ServerState:
         self.connection: Connection | None = None
         self.child: Child | None = None
         self.began_seconds: float | None = None
+        self.timed_out = False
+        self.reason = ""
 
 
 class SessionState:
@@ -46,6 +53,7 @@ class SessionState:
     ) -> None:
         self.world, self.profile, self.homes = world, profile, homes
         self.wording = WORDINGS[profile.log_wording]
+        self.sources = sources
         self.environment: Mapping[str, str] = sources.environment
         self.directory, self.session_id = world.env.directory, session_id
         self.identity = identity(profile)
@@ -65,6 +73,11 @@ class SessionState:
             )
             for name, sourced in sources.servers.items()
         }
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What was wrong with the files."""
+        return self.sources.problems
 
     def budget_seconds(self, server: LoadedServer) -> float:
         """The budget of one start attempt."""

@@ -117,6 +117,13 @@ def tell_refused(server: LoadedServer, failure: Failure, wording: Wording, *, st
     return Told(NEEDS_AUTH, ((DEBUG, quiet), (DEBUG, wants)), wants)
 
 
+def reason(loud: str) -> str:
+    """What a list of servers tells of a failure: `CODE: text`, or the text alone."""
+    said = loud.removeprefix("Connection failed")
+    code, bracket, text = said.removeprefix(" (").partition("): ")
+    return f"{code}: {text}" if bracket and said.startswith(" (") else said.removeprefix(": ")
+
+
 def cause(server: LoadedServer, failure: Failure, limit_ms: int, wording: Wording) -> tuple[str, str]:
     """The code in brackets (empty: there is none) and the text behind it."""
     kind = failure.kind

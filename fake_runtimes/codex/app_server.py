@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,10 +16,8 @@ from fake_runtimes.connections.messages import decode
 from fake_runtimes.loaded import SKIPPED
 from fake_runtimes.profile import CodexProfile
 from harness.world import Task, World
-from harness.world.ports import Program
 
 UPDATED = "mcpServer/startupStatus/updated"
-APP_SERVER = "app-server"
 INTERNAL_ERROR = -32603
 METHOD_NOT_FOUND = -32601
 EXIT_DONE, EXIT_REFUSED = 0, 1
@@ -28,22 +26,18 @@ THREAD_CHARACTERS = 32
 EXEC_PREFIX = "Error: thread/start: thread/start failed: "
 
 
-def app_server(profile: CodexProfile) -> Program:
+async def run_app_server(world: World, arguments: Arguments, profile: CodexProfile) -> int:
     """JSON-RPC over stdio: `initialize`, `thread/start` (which starts the servers), `mcpServerStatus/list`.
 
     Each server gives notifications `mcpServer/startupStatus/updated`; one that is switched off gives none. When
     stdin ends it waits until every server has its outcome, then ends. No model is asked.
     """
-
-    async def run(world: World, argv: Sequence[str]) -> int:  # noqa: ARG001 - a program's form
-        held = await read_home(world, profile, Arguments(command=APP_SERVER))
-        if held.refused is not None:
-            await world.processes.write_error(held.refused)
-            return EXIT_REFUSED
-        await Threads(world, profile, held).serve()
-        return EXIT_DONE
-
-    return run
+    held = await read_home(world, profile, arguments)
+    if held.refused is not None:
+        await world.processes.write_error(held.refused)
+        return EXIT_REFUSED
+    await Threads(world, profile, held).serve()
+    return EXIT_DONE
 
 
 class Threads:

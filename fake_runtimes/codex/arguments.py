@@ -1,4 +1,4 @@
-"""The command line of `codex exec` and `codex app-server`, as far as it governs MCP servers."""
+"""The command line of `codex exec` and `codex app-server`, as far as it governs MCP servers and what is printed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ FULL_ACCESS = "danger-full-access"
 SANDBOXES = ("read-only", "workspace-write", FULL_ACCESS)
 SANDBOX_OPTIONS = ("--sandbox", "-s")
 DIRECTORY_OPTIONS = ("--cd", "-C")
-OTHER_OPTIONS = ("--model", "-m", "--color", "--output-last-message", "-o")
-SWITCHES = ("--json", "--strict-config", "--skip-git-repo-check", "--last", BYPASS)
+OVERRIDE_OPTIONS = ("--config", "-c")
+LAST_MESSAGE_OPTIONS = ("--output-last-message", "-o")
+OTHER_OPTIONS = ("--model", "-m", "--color", "--profile", "-p", "--output-schema", "--listen", *LAST_MESSAGE_OPTIONS)
+SWITCHES = ("--json", "--strict-config", "--skip-git-repo-check", "--last", "--ephemeral", BYPASS)
+VALUED = (*SANDBOX_OPTIONS, *DIRECTORY_OPTIONS, *OVERRIDE_OPTIONS, *OTHER_OPTIONS)
 TRUST = "--trust"
 
 
@@ -27,11 +30,13 @@ class Arguments(NamedTuple):
     sandbox: str | None = None
     directory: str | None = None
     prompt: str = ""
+    last_message: str | None = None
+    overrides: tuple[str, ...] = ()
     error: str | None = None
 
 
 def read_arguments(argv: Sequence[str], profile: CodexProfile) -> Arguments:
-    """The arguments behind the program's name. Overrides with `-c` are no part of this fake."""
+    """The arguments behind the program's name."""
     words = list(argv[1:])
     found = Arguments()
     positional: list[str] = []
@@ -42,13 +47,13 @@ def read_arguments(argv: Sequence[str], profile: CodexProfile) -> Arguments:
             positional.append(word)
         elif word in SWITCHES or (word == TRUST and profile.trust_flag):
             found = switched(found, word)
-        elif name in (*SANDBOX_OPTIONS, *DIRECTORY_OPTIONS, *OTHER_OPTIONS) and (equals or words):
+        elif name in VALUED and (equals or words):
             found = valued(found, name, value if equals else words.pop(0))
         else:
             return found._replace(error=f"error: unexpected argument '{name}' found")
         if found.error is not None:
             return found
-    command, *rest = positional or ["exec"]
+    command, *rest = positional or [""]
     return found._replace(command=command, prompt=" ".join(rest))
 
 
@@ -67,6 +72,10 @@ def valued(found: Arguments, name: str, value: str) -> Arguments:
     """With one option and its value."""
     if name in DIRECTORY_OPTIONS:
         return found._replace(directory=value)
+    if name in OVERRIDE_OPTIONS:
+        return found._replace(overrides=(*found.overrides, value))
+    if name in LAST_MESSAGE_OPTIONS:
+        return found._replace(last_message=value)
     if name not in SANDBOX_OPTIONS:
         return found
     if value not in SANDBOXES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from fake_runtimes.codex.layers import overlay, parse_toml
@@ -36,15 +37,16 @@ def read_config(
     user_text: str | None = None,
     *,
     trusted: bool = True,
+    above: Mapping[str, Any] = MappingProxyType({}),
 ) -> Loaded:
-    """What the runtime holds after the user's and the project's configuration. Never raises.
+    """What the runtime holds after the user's and the project's configuration, `above` over both. Never raises.
 
     The project's file counts only in a trusted project; see `codex.trust`.
     """
     project = project_text if counts(trusted=trusted) else None
     warnings = untrusted_warnings(project_text, profile, trusted=trusted)
     try:
-        merged = overlay(layer(user_text), layer(project))
+        merged = overlay(overlay(layer(user_text), layer(project)), above)
         check_settings(merged, profile)
         tables = server_tables(merged)
         transports = {name: checked(name, entry, profile) for name, entry in tables.items()}

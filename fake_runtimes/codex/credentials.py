@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from fake_runtimes.loaded import LoadedServer
@@ -15,6 +14,8 @@ NEEDED_FIELDS = ("server_name", "server_url", "client_id", "access_token")
 def lookup_key(server: LoadedServer) -> str:
     """The key under which the runtime writes: `<name>|<16 hex>` over type http, the verbatim url, no headers."""
     hashed = {"type": "http", "url": server.url or "", "headers": {}}
+    import hashlib  # loads a library, which most runs do not need
+
     return f"{server.name}|{hashlib.sha256(utf8(json_stringify(hashed))).hexdigest()[:DIGEST_LENGTH]}"
 
 

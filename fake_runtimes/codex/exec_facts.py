@@ -15,6 +15,8 @@ class ExecFacts(NamedTuple):
     starts with, `metadata_requests` how often the resource's metadata is fetched before a stored token is used.
     `names_failed_servers`: the log, where it is turned up, tells each server that did not start by its name.
     `rollout_tells_calls`: the rollout has an event of its own for a call's end; else the output names its server.
+    `configuration` is what `codex mcp` failed to load, `unknown_status` what it says of a credential that it cannot
+    tell of. `renewal_needs_issuer`: an expired credential counts only where it names who issued it.
     """
 
     refusal: str
@@ -23,6 +25,9 @@ class ExecFacts(NamedTuple):
     metadata_requests: int
     names_failed_servers: bool
     rollout_tells_calls: bool
+    configuration: str
+    unknown_status: str
+    renewal_needs_issuer: bool
 
 
 MEASURED = {
@@ -36,6 +41,9 @@ MEASURED = {
         metadata_requests=2,
         names_failed_servers=False,
         rollout_tells_calls=True,
+        configuration="configuration",
+        unknown_status="unsupported",
+        renewal_needs_issuer=False,
     ),
     "0.169.0": ExecFacts(
         refusal="MCP tool call requires approval, but approval policy is never",
@@ -44,6 +52,9 @@ MEASURED = {
         metadata_requests=1,
         names_failed_servers=True,
         rollout_tells_calls=False,
+        configuration="bootstrap configuration",
+        unknown_status="unknown",
+        renewal_needs_issuer=True,
     ),
 }
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fake_runtimes.codex.arguments import Arguments
-from fake_runtimes.codex.config import CONFIG_PATH, STORE_KEY, layer, read_config
-from fake_runtimes.codex.layers import overlay
+from fake_runtimes.codex.config import CONFIG_PATH, SERVERS_KEY, STORE_KEY, layer, read_config
+from fake_runtimes.codex.layers import overlay, overrides
 from fake_runtimes.codex.strict import refusal
 from fake_runtimes.codex.trust import judge
 from fake_runtimes.loaded import RUN_KILLED, EntryError, Loaded, LoadedServer, Problem
@@ -26,7 +26,10 @@ LOADING_FAILED = "Error loading config.toml: "
 
 
 class Held(NamedTuple):
-    """A run's configuration. `refused` is the text with which it ends before anything starts."""
+    """A run's configuration. `refused` is the text with which it ends before anything starts.
+
+    `tables` are the entries of all servers as merged, those that are switched off among them.
+    """
 
     home: str
     directory: str
@@ -34,6 +37,7 @@ class Held(NamedTuple):
     sandbox: str = DEFAULT_SANDBOX
     approval: str = DEFAULT_APPROVAL
     store: str = "auto"
+    tables: Mapping[str, Any] = {}
     refused: str | None = None
 
     @property
@@ -62,17 +66,18 @@ async def read_home(world: World, profile: CodexProfile, arguments: Arguments) -
     directory = arguments.directory or world.env.directory
     try:
         user_text = await read_text(world, f"{home}/{USER_CONFIG}")
-        user = layer(user_text)
+        above = overrides(arguments.overrides)
+        user = overlay(layer(user_text), above)
         project_text, trusted = await read_project(world, profile, arguments, Place(home, directory, user_text, user))
     except UnreadableError as error:
         return Held(home, directory, refused=error.text)
     except EntryError as error:
         return Held(home, directory, refused=LOADING_FAILED + error.text)
-    loaded = read_config(project_text, variables, profile, user_text, trusted=trusted)
+    loaded = read_config(project_text, variables, profile, user_text, trusted=trusted, above=above)
     killed = next((problem.text for problem in loaded.problems if problem.code == RUN_KILLED), None)
     if killed is not None:
         return Held(home, directory, loaded, refused=killed)
-    merged = overlay(user, layer(project_text) if trusted else {})
+    merged = overlay(overlay(user, layer(project_text) if trusted else {}), above)
     return Held(
         home,
         directory,
@@ -80,6 +85,7 @@ async def read_home(world: World, profile: CodexProfile, arguments: Arguments) -
         sandbox=arguments.sandbox or text_of(merged, "sandbox_mode", DEFAULT_SANDBOX),
         approval=text_of(merged, "approval_policy", DEFAULT_APPROVAL),
         store=text_of(merged, STORE_KEY, "auto"),
+        tables=merged.get(SERVERS_KEY, {}),
         refused=refusal(merged, profile) if arguments.strict else None,
     )
 

@@ -1,8 +1,9 @@
-"""The layers of Codex's configuration: the user's file, and the project's over it, key by key."""
+"""The layers of Codex's configuration: the user's file, the project's over it, and `-c` over both, key by key."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -45,7 +46,7 @@ def contained(value: Any) -> list[Any]:
     return [member for member in members if isinstance(member, dict | list)]
 
 
-def overlay(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """`above` over `below`: tables merge key by key, everything else is replaced.
 
     So a project table that holds a budget alone is valid over a user's complete entry.
@@ -55,3 +56,25 @@ def overlay(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         old = merged.get(key)
         merged[key] = overlay(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return merged
+
+
+def overrides(words: Sequence[str]) -> dict[str, Any]:
+    """The tables that `-c dotted.key=value` asks for: a value that is no TOML is a text. Raises EntryError."""
+    tables: dict[str, Any] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals or not key.strip():
+            raise EntryError(f"Invalid override (missing '='): {word}")
+        value: Any = override_value(text.strip())
+        for part in reversed(key.strip().split(".")):
+            value = {part: value}
+        tables = overlay(tables, value)
+    return tables
+
+
+def override_value(text: str) -> Any:
+    """The value of one override."""
+    try:
+        return parse_toml(f"value = {text}")["value"]
+    except EntryError:
+        return text.strip("\"'")

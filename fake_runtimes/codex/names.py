@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,6 +37,8 @@ def namespace(server: str) -> str:
 
 
 def digest(identity: str) -> str:
+    import hashlib  # loads a library, which most runs do not need
+
     return "_" + hashlib.sha1(utf8(identity), usedforsecurity=False).hexdigest()[:DIGEST_LENGTH]
 
 

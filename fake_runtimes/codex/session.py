@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 from fake_runtimes.codex import lines
-from fake_runtimes.codex.arguments import Arguments, read_arguments
+from fake_runtimes.codex.arguments import Arguments
 from fake_runtimes.codex.calls import Called, run_call
 from fake_runtimes.codex.home import notices, read_home
 from fake_runtimes.codex.offers import offer
@@ -15,9 +15,11 @@ from fake_runtimes.codex.servers import Servers
 from fake_runtimes.plan import Plan, Turn
 from fake_runtimes.profile import CodexProfile
 from harness.world import World
-from harness.world.ports import Program
 
 READS_STDIN = "Reading additional input from stdin..."
+# not measured: a run without a prompt on its command line
+READS_PROMPT, NO_PROMPT = "Reading prompt from stdin...", "No prompt provided via stdin."
+FROM_STDIN = "-"
 SESSION_FAILED = (
     "Error: thread/start: thread/start failed: error creating thread: Fatal error: Failed to initialize session: "
 )
@@ -25,24 +27,20 @@ DONE, RUN_REFUSED, BAD_ARGUMENTS, BROKEN_STDOUT = 0, 1, 2, 101
 UUID_CUTS = (0, 8, 12, 16, 20, 32)
 
 
-def program(profile: CodexProfile, plan: Plan = Plan()) -> Program:  # noqa: B008 - immutable
-    """`codex exec [--json] PROMPT` of that version, its model answering as planned.
+async def run_exec(world: World, arguments: Arguments, profile: CodexProfile, plan: Plan) -> int:
+    """`codex exec [--json] PROMPT` of that version, its model answering as planned; the answer is its exit code.
 
     It emits `server.connecting`, `server.connected`, `server.failed`, `server.needs_auth` and `server.skipped`,
     `model.request` with the tools offered (`namespace/tool`) and the servers still starting, `tool.call`,
     `run.refused` with the text on stderr, and `run.ended`. Exit codes: 0 however its servers fared, 1 for a
     configuration that cannot be used and for a required server that did not start, 2 for unknown arguments.
     """
-
-    async def run(world: World, argv: Sequence[str]) -> int:
-        try:
-            code = await execute(world, read_arguments(argv, profile), profile, plan)
-        except BrokenPipeError:
-            code = BROKEN_STDOUT
-        world.events.emit("run.ended", exit_code=code)
-        return code
-
-    return run
+    try:
+        code = await execute(world, arguments, profile, plan)
+    except BrokenPipeError:
+        code = BROKEN_STDOUT
+    world.events.emit("run.ended", exit_code=code)
+    return code
 
 
 async def execute(world: World, arguments: Arguments, profile: CodexProfile, plan: Plan) -> int:
@@ -54,7 +52,8 @@ async def execute(world: World, arguments: Arguments, profile: CodexProfile, pla
         return await refused(world, held.refused, RUN_REFUSED)
     for text in notices(held.loaded):
         await world.processes.write_error(text)
-    await read_stdin(world)
+    if not await has_prompt(world, arguments):
+        return await refused(world, NO_PROMPT, RUN_REFUSED)
     servers = Servers(world, profile, held)
     await servers.start()
     refusal = await servers.refusal()
@@ -74,18 +73,23 @@ async def refused(world: World, text: str, code: int) -> int:
     return code
 
 
-async def read_stdin(world: World) -> None:
-    """Take what stdin holds until it ends, as no terminal is there: a pipe left open keeps the run from starting."""
-    await world.processes.write_error(READS_STDIN)
-    while await world.processes.read_line() is not None:
-        continue
+async def has_prompt(world: World, arguments: Arguments) -> bool:
+    """Take what stdin holds until it ends, as no terminal is there: a pipe left open keeps the run from starting.
+
+    With a prompt on the command line it is added to that, else it is the prompt.
+    """
+    given = arguments.prompt not in ("", FROM_STDIN)
+    await world.processes.write_error(READS_STDIN if given else READS_PROMPT)
+    while (line := await world.processes.read_line()) is not None:
+        given = given or bool(line.strip())
+    return given
 
 
 class Turns:
     """The model's requests in one run, which is one turn of the thread."""
 
     def __init__(self, world: World, servers: Servers, arguments: Arguments) -> None:
-        self._world, self._servers, self._json = world, servers, arguments.json
+        self._world, self._servers, self._arguments = world, servers, arguments
         token = world.entropy.token(UUID_CUTS[-1])
         thread = "-".join(token[begin:end] for begin, end in pairwise(UUID_CUTS))
         self._thread = thread
@@ -108,6 +112,7 @@ class Turns:
         for number, turn in enumerate(plan.turns, 1):
             await self._ask(number, turn)
         await self._print(lines.TURN_COMPLETED)
+        await self._finish(plan.last_words)
 
     async def _ask(self, number: int, turn: Turn) -> None:
         """One model request with the tools of the servers that are ready by now, and the calls it answers with."""
@@ -115,6 +120,9 @@ class Turns:
         tools = sorted(f"{name.namespace}/{name.tool}" for name in offers.values())
         self._world.events.emit("model.request", number=number, tools=tools, pending=list(self._servers.pending))
         await self._world.clock.sleep(turn.seconds)
+        if turn.words:
+            await self._print(lines.message(self._items, turn.words))
+            self._items += 1
         ended: list[Called] = []
         for call in turn.calls:
             listed = (call.server, call.tool) in offers
@@ -128,6 +136,16 @@ class Turns:
             ended.append(called)
         await self._rollout.add(ended)
 
+    async def _finish(self, words: str) -> None:
+        """The last words: alone on stdout where no lines are printed, and in the file that was asked for."""
+        if not self._arguments.json:
+            await self._world.processes.write_line(words)
+        path = self._arguments.last_message
+        if path is not None:
+            whole = path if path.startswith("/") else f"{self._world.env.directory.rstrip('/')}/{path}"
+            with suppress(OSError):  # not measured
+                await self._world.files.write(whole, words.encode())
+
     async def _print(self, line: lines.Line) -> None:
-        if self._json:
+        if self._arguments.json:
             await self._world.processes.write_line(lines.encode(line))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from fake_runtimes.connections.messages import Message, initialize, notification, probe, request, text_of
+from fake_runtimes.connections.messages import Message, initialize, meta, notification, probe, request, text_of
 from fake_runtimes.connections.results import CallResult, Closed, Failure, Identity, Signals
 from fake_runtimes.loaded import LoadedServer
 from harness.world import World
@@ -92,6 +92,7 @@ class Connection(ABC):
         if isinstance(answer.get("result"), dict):
             self.era = MODERN
             self._take_server(answer["result"])
+            self.protocol_version = self.identity.probe_protocol_version
             self.connected_seconds = self.world.clock.now()
         return None
 
@@ -121,7 +122,7 @@ class Connection(ABC):
         if "tools" not in self.capabilities:
             return None
         until = self.world.clock.now() + budget_seconds
-        answer = await self.exchange(request(self._take_id(), "tools/list", {}), until, "list")
+        answer = await self.exchange(request(self._take_id(), "tools/list", self._params({})), until, "list")
         result = answer if isinstance(answer, Failure) else self.result_of(answer, "list")
         if isinstance(result, Failure):
             return result
@@ -135,13 +136,17 @@ class Connection(ABC):
     async def call(self, tool: str, args: Mapping[str, Any], timeout_seconds: float) -> CallResult:
         """Call a tool by its raw name. A late answer of an earlier call is passed over."""
         until = self.world.clock.now() + timeout_seconds
-        message = request(self._take_id(), "tools/call", {"name": tool, "arguments": args})
+        message = request(self._take_id(), "tools/call", self._params({"name": tool, "arguments": args}))
         answer = await self.exchange(message, until, "call")
         result = answer if isinstance(answer, Failure) else self.result_of(answer, "call")
         if isinstance(result, Failure):
             return CallResult(ok=False, text=result.detail, kind=result.kind, failure=result)
         is_error = result.get("isError") is True
         return CallResult(ok=not is_error, text=text_of(result), kind="error" if is_error else None)
+
+    def _params(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """In the newer protocol each request tells what a handshake told before."""
+        return {**params, "_meta": meta(self.identity)} if self.era == MODERN else params
 
     def _take_id(self) -> int:
         taken = self._next_id

@@ -7,14 +7,13 @@ from typing import Any
 from urllib.parse import urljoin
 
 from fake_runtimes.connections.connection import DEFAULT_SIGNALS, Connection
-from fake_runtimes.connections.messages import Message, answers, decode, encode
+from fake_runtimes.connections.messages import Message, answers, decode, encode, is_answer, routing_headers
 from fake_runtimes.connections.results import Closed, Failure, Identity, Signals
 from fake_runtimes.loaded import LoadedServer
-from harness.world import Ambiguous, NotSent, ReadTimeout, Request, Stream, World, header
+from harness.world import Ambiguous, NotSent, ReadTimeout, Request, Stream, Task, World, header
 
 JSON, EVENTS = "application/json", "text/event-stream"
 FIRST_FAULT_STATUS = 400
-ACCEPTED = 202
 # How long the stream of server messages may take to open; nothing waits for it.
 STREAM_OPEN_SECONDS = 60.0
 # `tls` and a connect timeout were not measured apart: a client that cannot open a connection says so.
@@ -108,7 +107,8 @@ class HttpConnection(Connection):
 
     async def post(self, message: Message, until_seconds: float, stage: str) -> Stream | Failure:
         """Post one message."""
-        request = Request("POST", self.address, self.all_headers(f"{JSON}, {EVENTS}"), encode(message).encode())
+        headers = {**routing_headers(message), **self.all_headers(f"{JSON}, {EVENTS}")}
+        request = Request("POST", self.address, headers, encode(message).encode())
         answer = await self.open_answer(request, until_seconds, stage)
         if not isinstance(answer, Failure):
             self.session_id = header(answer.headers, "Mcp-Session-Id") or self.session_id
@@ -190,6 +190,18 @@ class StreamableConnection(HttpConnection):
 class EventsConnection(HttpConnection):
     """The older transport: a stream names the address to post to, and carries the answers."""
 
+    def __init__(
+        self,
+        world: World,
+        server: LoadedServer,
+        identity: Identity,
+        started_seconds: float,
+        headers: Mapping[str, str],
+    ) -> None:
+        super().__init__(world, server, identity, started_seconds, headers)
+        self._arrived: dict[int | str, Message] = {}
+        self._reading: Task | None = None
+
     async def open(self, until_seconds: float) -> Failure | None:
         """Open the stream and learn the address; None when it worked."""
         request = Request("GET", self.address, self.all_headers(EVENTS))
@@ -207,15 +219,39 @@ class EventsConnection(HttpConnection):
         return None
 
     async def exchange(self, message: Message, until_seconds: float, stage: str) -> Message | Failure:
-        """Post; the answer is on the stream, or in the body where a server answers at once."""
+        """Post; the answer comes in the stream, whatever stands in the body."""
         answer = await self.post(message, until_seconds, stage)
         if isinstance(answer, Failure):
             return answer
-        if media_type(answer.headers) == JSON and answer.status != ACCEPTED:
-            return await self.read_answer(answer, message["id"], until_seconds, stage)
+        return await self.awaited(message["id"], until_seconds, stage)
+
+    async def awaited(self, message_id: int | str, until_seconds: float, stage: str) -> Message | Failure:
+        """The message of the stream that answers. Several may wait: one reads, and puts down what the others want."""
         if self.stream is None:
             return self.failed("reset", stage, detail="no stream")
-        return await self.read_answer(self.stream, message["id"], until_seconds, stage)
+        while message_id not in self._arrived:
+            reading = self._reading
+            if reading is None or reading.done:
+                work = self._receive(self.stream, until_seconds, stage)
+                reading = self._reading = self.world.tasks.start(work, f"events of {self.server.name}")
+            left = max(until_seconds - self.world.clock.now(), 0.0)
+            await self.world.tasks.wait([reading], timeout_seconds=left)
+            if not reading.done:
+                return self.failed("timeout", stage, detail="timeout")
+            failure: Failure | None = reading.result()
+            if failure is not None and (failure.kind != "timeout" or self.world.clock.now() >= until_seconds):
+                return failure
+        return self._arrived.pop(message_id)
+
+    async def _receive(self, stream: Stream, until_seconds: float, stage: str) -> Failure | None:
+        """Put down the next event's message, if it is an answer."""
+        data = await self.read(stream, until_seconds, stage)
+        if isinstance(data, Failure):
+            return data
+        received = decode(data)
+        if received is not None and is_answer(received):
+            self._arrived[received["id"]] = received
+        return None
 
 
 def media_type(headers: Mapping[str, Any]) -> str:

@@ -11,11 +11,14 @@ from fake_runtimes.connections.results import Identity
 PROBE_ID = "server-discover-probe-1"
 PROBE_METHOD = "server/discover"
 META_PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
+META_CLIENT = "io.modelcontextprotocol/clientInfo"
+META_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 METHOD_NOT_FOUND = -32601
 
 Message = Mapping[str, Any]
 
 
+DECODER = json.JSONDecoder()
 ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
@@ -27,7 +30,7 @@ def encode(message: Message) -> str:
 def decode(line: str) -> Message | None:
     """The message of a line; None where it is no JSON object."""
     try:
-        message = json.loads(line)
+        message = DECODER.decode(line)
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
@@ -46,6 +49,15 @@ def notification(method: str) -> Message:
 def probe(identity: Identity) -> Message:
     """The newer protocol's first question; a server of the older one answers -32601."""
     return request(PROBE_ID, PROBE_METHOD, {"_meta": {META_PROTOCOL_VERSION: identity.probe_protocol_version}})
+
+
+def meta(identity: Identity) -> Message:
+    """What a request of the newer protocol carries besides its own parameters."""
+    return {
+        META_PROTOCOL_VERSION: identity.probe_protocol_version,
+        META_CLIENT: {"name": identity.client_name, "version": identity.client_version, **identity.client_info},
+        META_CAPABILITIES: identity.capabilities,
+    }
 
 
 def initialize(identity: Identity) -> Message:
@@ -71,9 +83,25 @@ def reply_to(message: Message) -> Message | None:
     return {"jsonrpc": "2.0", "id": message["id"], "error": error}
 
 
+def routing_headers(message: Message) -> dict[str, str]:
+    """What a request of the newer protocol says in headers as well; nothing for any other message."""
+    params = message.get("params")
+    told = params.get("_meta") if isinstance(params, Mapping) else None
+    if not isinstance(params, Mapping) or not isinstance(told, Mapping) or META_PROTOCOL_VERSION not in told:
+        return {}
+    named = {"Mcp-Name": str(params["name"])} if "name" in params else {}
+    return {"Mcp-Protocol-Version": told[META_PROTOCOL_VERSION], "Mcp-Method": message["method"], **named}
+
+
 def answers(message: Message, message_id: int | str) -> bool:
     """Whether a message answers the request of that id."""
-    return "method" not in message and message.get("id") == message_id and ("result" in message or "error" in message)
+    return message.get("id") == message_id and is_answer(message)
+
+
+def is_answer(message: Message) -> bool:
+    """Whether a message answers some request that a client can have made."""
+    named = isinstance(message.get("id"), int | str)
+    return named and "method" not in message and ("result" in message or "error" in message)
 
 
 def text_of(result: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fake_runtimes.client import CallResult, Connection
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.pi.config import oauth_considered
-from fake_runtimes.pi.names import proxy
+from fake_runtimes.pi.names import Names, proxy
 from fake_runtimes.pi.offer import GATEWAY, offered_names, own_name
 from fake_runtimes.pi.servers import Servers
 from fake_runtimes.pi.startup import call_seconds
@@ -43,25 +43,44 @@ class Answered(NamedTuple):
 
 
 async def answer(servers: Servers, starting: Task, call: ToolCall) -> Answered:
-    """One call. A call of no server is one of the gateway itself: its status, or `connect`.
+    """One call. A call of no server is one of the gateway itself: its status, or `connect`."""
+    name, args = called_name(servers, call)
+    if not call.server:
+        return Answered(name, args, await gateway(servers, starting, call.args))
+    if is_unoffered(servers, call):
+        return Answered(name, args, not_offered(name))
+    return Answered(name, args, await routed(servers, starting, call))
+
+
+def called_name(servers: Servers, call: ToolCall) -> tuple[str, Mapping[str, Any]]:
+    """The tool that the model names, and its arguments.
 
     A tool that its server offers directly is called by its own name, any other through the server's proxy or,
     where that is not offered, through the gateway.
     """
-    if not call.server:
-        return Answered(GATEWAY, call.args, await gateway(servers, starting, call.args))
-    server = servers.by_name.get(call.server)
-    names = offered_names(servers.by_name, servers.offered(), servers.around.profile)
-    direct = None if server is None else own_name(server, call.tool, servers.around.profile)
-    if direct is not None:
-        if (call.server, call.tool) not in names:
-            return Answered(direct, call.args, not_offered(direct))
-        return Answered(direct, call.args, await routed(servers, starting, call))
+    direct = direct_name_of(servers, call)
+    if not call.server or direct is not None:
+        return direct or GATEWAY, call.args
     name = proxy(call.server, servers.around.profile)
-    through_proxy = names.get((call.server, call.tool)) == name
+    through_proxy = offered_now(servers).get((call.server, call.tool)) == name
     asked = {"tool": call.tool, "args": json_stringify(dict(call.args))}
-    args = asked if through_proxy else {**asked, "server": call.server}
-    return Answered(name if through_proxy else GATEWAY, args, await routed(servers, starting, call))
+    return (name, asked) if through_proxy else (GATEWAY, {**asked, "server": call.server})
+
+
+def offered_now(servers: Servers) -> Names:
+    """The names that are offered at this moment."""
+    return offered_names(servers.by_name, servers.offered(), servers.around.profile)
+
+
+def direct_name_of(servers: Servers, call: ToolCall) -> str | None:
+    """The name of a tool that its server is to offer directly."""
+    server = servers.by_name.get(call.server)
+    return None if server is None else own_name(server, call.tool, servers.around.profile)
+
+
+def is_unoffered(servers: Servers, call: ToolCall) -> bool:
+    """Whether the model names a direct tool that is not among those it was offered."""
+    return direct_name_of(servers, call) is not None and (call.server, call.tool) not in offered_now(servers)
 
 
 async def gateway(servers: Servers, starting: Task, args: Mapping[str, Any]) -> Said:

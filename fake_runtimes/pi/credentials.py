@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.text import utf8
 
@@ -12,6 +10,8 @@ KEYRING_SERVICE = "pi-mcp-adapter.oauth"
 
 def account(server: LoadedServer) -> str:
     """`sha256-<hex>` of the server's name alone; url and headers play no part."""
+    import hashlib  # loads a library, which most runs do not need
+
     return f"sha256-{hashlib.sha256(utf8(server.name)).hexdigest()}"
 
 

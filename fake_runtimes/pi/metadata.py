@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,6 +31,8 @@ def config_hash(server: LoadedServer, environment: Mapping[str, str]) -> str:
         "headers": dict(server.headers),
         "auth": server.raw.get("auth"),
     }
+    import hashlib  # loads a library, which most runs do not need
+
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,6 +37,8 @@ def limited(name: str, server: str, profile: PiProfile) -> str:
     if not profile.namespace_limit or len(name) <= profile.namespace_limit:
         return name
     start = ENCODED_PREFIX.rstrip("_") + HASH_MARK
+    import hashlib  # loads a library, which most runs do not need
+
     return start + hashlib.sha256(utf8(server)).hexdigest()[: profile.namespace_limit - len(start)]
 
 

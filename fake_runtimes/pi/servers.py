@@ -137,12 +137,12 @@ class Servers:
     def _status(self, name: str) -> Status:
         tools = len(self.known.get(name, ()))
         if name in self.connections:
-            return Status(name, "connected", tools)
+            return Status(name, "connected", len(self.connections[name].tools))
         if name in self.needs_auth:
             return Status(name, "needs-auth")
         ago = self.failed_seconds_ago(name)
         if ago is not None:
-            return Status(name, "failed", failed_seconds_ago=ago)
+            return Status(name, "failed", failed_seconds_ago=ago, reason=self.failures[name].refused.text)
         return Status(name, "cached", tools) if name in self.known else Status(name, "not-connected")
 
 

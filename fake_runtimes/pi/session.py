@@ -1,4 +1,4 @@
-"""One headless run of Pi with its MCP adapter (`pi -p --mode json`): config, servers, model requests, the end.
+"""One headless run of Pi with its MCP adapter (`pi -p`): config, servers, model requests, the end.
 
 No server is usable before the slowest of those started at launch has its outcome, and only then is anything
 printed about any of them. The first model request waits for that, but not longer than a fixed time.
@@ -6,64 +6,92 @@ printed about any of them. The first model request waits for that, but not longe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fake_runtimes.client import end_children
 from fake_runtimes.connections.stdio import StdioConnection
 from fake_runtimes.loaded import SKIPPED, Loaded
-from fake_runtimes.pi.calls import Answered, answer
+from fake_runtimes.pi.calls import Answered, answer, called_name
 from fake_runtimes.pi.connect import CLOSING, Surroundings, cancelled_start
+from fake_runtimes.pi.front import (
+    SESSION_VERSION,
+    Front,
+    assistant_message,
+    message_events,
+    print_lines,
+    user_message,
+)
 from fake_runtimes.pi.home import home_of, load_config, read_if_there
 from fake_runtimes.pi.metadata import FILE
 from fake_runtimes.pi.npx import Resolver
 from fake_runtimes.pi.offer import offered_names, tool_list, with_direct_tools
 from fake_runtimes.pi.servers import Servers
 from fake_runtimes.pi.startup import EAGER_LIFECYCLES, first_request_wait_seconds
+from fake_runtimes.pi.texts import Said
 from fake_runtimes.pi.variables import process_environment
 from fake_runtimes.plan import Plan, Turn
 from fake_runtimes.profile import PiProfile
-from fake_runtimes.text import json_stringify
-from harness.world.ports import Program, Task, World
+from fake_runtimes.text import iso_time
+from harness.world.ports import Task, World
 
 # Read in the adapter, as the pace of its launch: so many servers are being connected at a time.
 AT_A_TIME = 10
 NO_FAILURE = 0
-
-
-def program(profile: PiProfile, plan: Plan = Plan()) -> Program:  # noqa: B008 - immutable
-    """A run that reads its configuration from the world, and whose model does what the plan says."""
-
-    async def run(world: World, argv: Sequence[str]) -> int:
-        await Run(world, profile, argv).play(plan)
-        world.events.emit("run.ended", exit_code=NO_FAILURE)
-        return NO_FAILURE
-
-    return run
+SESSION_ID_DIGITS = 32
 
 
 class Run:
     """One run. Whatever becomes of its servers, it ends with 0."""
 
-    def __init__(self, world: World, profile: PiProfile, argv: Sequence[str]) -> None:
+    def __init__(self, world: World, profile: PiProfile, argv: Sequence[str], mode: str) -> None:
         self.world, self.profile, self.argv = world, profile, argv
         environment = process_environment(world.env.variables)
         home = home_of(environment, world.env.directory)
         resolver = Resolver(world, home, environment, profile)
         self.around = Surroundings(world, home, environment, profile, resolver)
         self.servers = Servers(self.around, (), ())
+        self.front = Front(world, mode)
         self.requests = 0
 
-    async def play(self, plan: Plan) -> None:
+    async def play(self, plan: Plan, prompt: str) -> int:
         """From the configuration to the last turn. Attempts that are still open then are left as they are."""
         await self.load()
-        await self.say({"type": "session", "cwd": self.around.home.session}, {"type": "agent_start"})
+        await self.front.say(self.header())
         starting = self.launch()
-        await self.world.tasks.wait([starting], timeout_seconds=first_request_wait_seconds(self.profile))
-        for turn in plan.turns:
-            await self.take(turn, starting)
-        await self.say({"type": "agent_end"}, {"type": "agent_settled"})
+        await self.answer(plan, prompt, starting)
         await self.close()
+        await self.front.finish(plan.last_words)
+        return self.ended()
+
+    def ended(self) -> int:
+        """The exit code, written down."""
+        self.world.events.emit("run.ended", exit_code=NO_FAILURE)
+        return NO_FAILURE
+
+    def header(self) -> Mapping[str, Any]:
+        """The first event of a run."""
+        return {
+            "type": "session",
+            "version": SESSION_VERSION,
+            "id": self.world.entropy.token(SESSION_ID_DIGITS),
+            "timestamp": iso_time(self.world.clock.now()),
+            "cwd": self.around.home.session,
+        }
+
+    async def answer(self, plan: Plan, prompt: str, starting: Task) -> None:
+        """One prompt: the model's turns, the first of them when the servers are there or have been waited for."""
+        asked = user_message(prompt, self.now_ms())
+        await self.front.say({"type": "agent_start"}, *message_events(asked))
+        await self.world.tasks.wait([starting], timeout_seconds=first_request_wait_seconds(self.profile))
+        messages = [asked]
+        for turn in plan.turns:
+            messages += await self.take(turn, starting)
+        await self.front.say({"type": "agent_end", "messages": messages}, {"type": "agent_settled"})
+
+    def now_ms(self) -> int:
+        """The time as messages carry it."""
+        return int(self.world.clock.now() * 1000)
 
     async def load(self) -> None:
         """Read the configuration and what an earlier run remembered."""
@@ -98,6 +126,7 @@ class Run:
         waiting = list(servers.startup)[::-1]
         if servers.first_run:
             await servers.save()
+        await self.front.connecting(len(waiting))
 
         async def work() -> None:
             while waiting:
@@ -107,16 +136,27 @@ class Run:
             self.world.tasks.start(work(), f"connecting {number}") for number in range(min(AT_A_TIME, len(waiting)))
         ]
         await self.world.tasks.wait(workers)
-        await print_lines(self.world.processes.write_error, servers.startup_lines())
+        await self.front.settled(servers.startup_lines(), servers.statuses())
         await servers.learn(servers.startup)
         servers.settled = True
 
-    async def take(self, turn: Turn, starting: Task) -> None:
-        """One model request, and the calls that its answer asks for."""
+    async def take(self, turn: Turn, starting: Task) -> list[Mapping[str, Any]]:
+        """One model request, and the calls that its answer asks for; the messages that came of it."""
         self.ask()
         await self.world.clock.sleep(turn.seconds)
-        answered = [await self.called(starting, call) for call in turn.calls]
-        await self.say({"type": "turn_start"}, *execution_events(self.requests, answered), {"type": "turn_end"})
+        names = [called_name(self.servers, call) for call in turn.calls]
+        calls = [tool_call(self.requests, number, *named) for number, named in enumerate(names, 1)]
+        message = assistant_message(turn.words, calls, self.now_ms())
+        await self.front.say({"type": "turn_start"}, *message_events(message), *map(started, calls[:1]))
+        results: list[Mapping[str, Any]] = []
+        for number, call in enumerate(turn.calls):
+            answered = await self.called(starting, call)
+            result = tool_result(calls[number], answered.said, self.now_ms())
+            results.append(result)
+            following = map(started, calls[number + 1 : number + 2])
+            await self.front.say(ended(calls[number], answered.said), *message_events(result), *following)
+        await self.front.say({"type": "turn_end", "message": message, "toolResults": results})
+        return [message, *results]
 
     def ask(self) -> None:
         """Send a model request: it carries the tools that are offered at this moment."""
@@ -137,10 +177,6 @@ class Run:
         self.world.events.emit("tool.call", **details, error=said.error, name=answered.name)
         return answered
 
-    async def say(self, *events: Mapping[str, Any]) -> None:
-        """Events on stdout, one a line; there is none about servers."""
-        await print_lines(self.world.processes.write_line, [json_stringify(dict(event)) for event in events])
-
     async def close(self) -> None:
         """End the servers that are connected; an attempt that is open is left to the end of the process."""
         connections = self.servers.connections.values()
@@ -157,22 +193,32 @@ def disabled_names(loaded: Loaded) -> list[str]:
     return [problem.server for problem in skipped if problem.server is not None]
 
 
-def execution_events(turn: int, answered: Sequence[Answered]) -> list[Mapping[str, Any]]:
-    """The pair of events of each call of a turn."""
-    events: list[Mapping[str, Any]] = []
-    for number, (name, args, said) in enumerate(answered, 1):
-        call = {"toolCallId": f"call_{turn}_{number}", "toolName": name}
-        result = {"content": [{"type": "text", "text": said.text}], "details": said.details}
-        events.append({"type": "tool_execution_start", **call, "args": args})
-        events.append({"type": "tool_execution_end", **call, "result": result, "isError": said.is_error})
-    return events
+def tool_call(turn: int, number: int, name: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call as the model's answer holds it."""
+    return {"type": "toolCall", "id": f"call_{turn}_{number}", "name": name, "arguments": args}
 
 
-async def print_lines(write: Callable[[str], Any], lines: Sequence[str]) -> None:
-    """Lines in one piece; a reader that is gone is not missed."""
-    if not lines:
-        return
-    try:
-        await write("\n".join(lines))
-    except BrokenPipeError:
-        return
+def started(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The event of a call's begin."""
+    asked = {"toolCallId": call["id"], "toolName": call["name"], "args": call["arguments"]}
+    return {"type": "tool_execution_start", **asked}
+
+
+def ended(call: Mapping[str, Any], said: Said) -> Mapping[str, Any]:
+    """The event of a call's end."""
+    result = {"content": [{"type": "text", "text": said.text}], "details": said.details}
+    asked = {"toolCallId": call["id"], "toolName": call["name"]}
+    return {"type": "tool_execution_end", **asked, "result": result, "isError": said.is_error}
+
+
+def tool_result(call: Mapping[str, Any], said: Said, now_ms: int) -> Mapping[str, Any]:
+    """The message with which a call's result goes back to the model."""
+    return {
+        "role": "toolResult",
+        "toolCallId": call["id"],
+        "toolName": call["name"],
+        "content": [{"type": "text", "text": said.text}],
+        "details": said.details,
+        "isError": said.is_error,
+        "timestamp": now_ms,
+    }

@@ -132,6 +132,7 @@ class Status(NamedTuple):
     state: str
     tools: int = 0
     failed_seconds_ago: float = 0.0
+    reason: str = ""
 
 
 def status_text(servers: Sequence[Status]) -> Said:

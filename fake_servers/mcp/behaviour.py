@@ -10,7 +10,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "initialize": ("answer", "never", "error", "garbage"),
     "list_tools": ("answer", "never", "error"),
     "exits": ("never", "at-start", "at-initialize", "after-initialize", "on-call"),
-    "discover": ("not-found", "never", "empty", "exits"),
+    "discover": ("not-found", "never", "empty", "exits", "answer"),
     "drops": ("never", "before", "after"),
     "answers_as": ("json", "sse"),
 }
@@ -34,7 +34,8 @@ class Behaviour(NamedTuple):
 
     `starts_after_seconds` passes before stdin is read. `exits` says where the process ends with `exit_code`:
     at-initialize without an answer, after-initialize behind its answer, on-call without one. `discover` is the
-    answer to the newer `server/discover` probe; `exits` ends the process there, as some servers do.
+    answer to the newer `server/discover` probe; `exits` ends the process there, as some servers do, and with `answer`
+    the newer revision is spoken with whoever speaks it.
     Over HTTP alone: `status` answers every POST in place of the protocol, with `challenge` (WWW-Authenticate),
     `body` and `content_type`; `content_type` alone replaces that of ordinary answers. `requires_bearer` lists the
     tokens that are let in. `drops` breaks the connection before or after a request was processed.
@@ -73,6 +74,19 @@ def from_table(table: Mapping[str, Any]) -> Behaviour:
     Raises ValueError that names the key which is unknown, of a wrong type or out of range.
     """
     return Behaviour(**_fields(table, _BEHAVIOUR_READERS, "a server's behaviour"))
+
+
+def to_table(behaviour: Behaviour) -> dict[str, Any]:
+    """A behaviour as `from_table` reads it, as JSON can hold it: what differs from a good server's."""
+    table = _differing(behaviour, Behaviour())
+    if "tools" in table:
+        table["tools"] = [{"name": tool.name, **_differing(tool, Tool(tool.name))} for tool in behaviour.tools]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in table.items()}
+
+
+def _differing(record: Behaviour | Tool, usual: Behaviour | Tool) -> dict[str, Any]:
+    default = usual._asdict()
+    return {key: value for key, value in record._asdict().items() if value != default[key]}
 
 
 def tool_from_table(value: object) -> Tool:

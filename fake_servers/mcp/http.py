@@ -5,18 +5,28 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from fake_servers.mcp import protocol
 from fake_servers.mcp.behaviour import Behaviour
+from fake_servers.mcp.rebinding import rebound
 from harness.world.ports import Request, Response, StreamEvent, header
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
 SESSION_HEADER = "Mcp-Session-Id"
 VERSION_HEADER = "MCP-Protocol-Version"
+METHOD_HEADER = "Mcp-Method"
+NAME_HEADER = "Mcp-Name"
 BAD_SESSION = -32000
+HEADER_MISMATCH = -32020
+MODERN_STATUSES: Mapping[Any, int] = {
+    protocol.INVALID_REQUEST: 400,
+    protocol.INVALID_PARAMS: 400,
+    protocol.UNSUPPORTED_VERSION: 400,
+    protocol.METHOD_NOT_FOUND: 404,
+}
 UNKNOWN_SESSION = -32001
 SESSION_CHARACTERS = 32
 NETWORK_ACTIONS: Mapping[str, str | None] = {"never": None, "before": "reset-before", "after": "reset-after"}
@@ -58,6 +68,11 @@ class HttpServer:
         self._streams: dict[str, list[StreamEvent]] = {}
         self._opened = 0
 
+    @property
+    def breaks(self) -> str | None:
+        """What whoever carries the answers is to do to every connection."""
+        return NETWORK_ACTIONS[self.behaviour.drops]
+
     def handle(self, request: Request, now: float, who: str) -> Response:
         """The answer to one request."""
         message = protocol.parse(request.body.decode(errors="replace")) if request.method == "POST" else None
@@ -66,7 +81,7 @@ class HttpServer:
         self.requests.append(Seen(now, who, request.method, request.url, dict(request.headers), rpc_method))
         if urlsplit(request.url).path.startswith("/.well-known/"):
             return Response(404)
-        refusal = self._refusal(request)
+        refusal = rebound(request) or self._refusal(request)
         if refusal is not None:
             return refusal
         if self.transport == "sse":
@@ -93,6 +108,8 @@ class HttpServer:
         if isinstance(message, protocol.Answer):
             return failed(400, message.messages[0])
         method = message.get("method")
+        if is_modern(self.behaviour, request, message):
+            return self._post_modern(request, message)
         if method == "initialize":
             return self._initialize(message)
         if method == protocol.DISCOVER:
@@ -107,6 +124,22 @@ class HttpServer:
             self._states[session] = answer.state
         if "method" not in message or "id" not in message:
             return Response(202) if not answer.messages else failed(400, answer.messages[0])
+        return self._respond(answer)
+
+    def _post_modern(self, request: Request, message: protocol.Message) -> Response:
+        """A request of the newer revision: no session, headers that say what the body says, errors with a status."""
+        if "id" not in message:
+            return Response(202)
+        if protocol.modern_version(self.behaviour, message) is None:
+            problem = f"_meta must have {protocol.META_VERSION}"
+            return failed(400, protocol.error(protocol.identity(message), protocol.INVALID_PARAMS, problem))
+        mismatch = header_mismatch(self.behaviour, request, message)
+        if mismatch is not None:
+            return failed(400, protocol.error(protocol.identity(message), HEADER_MISMATCH, mismatch))
+        answer = protocol.answer(self.behaviour, message)
+        code = answer.messages[0].get("error", {}).get("code") if answer.messages else None
+        if code in MODERN_STATUSES:
+            return failed(MODERN_STATUSES[code], answer.messages[0])
         return self._respond(answer)
 
     def _initialize(self, message: protocol.Message) -> Response:
@@ -134,10 +167,10 @@ class HttpServer:
             return failed(404, protocol.error(None, UNKNOWN_SESSION, "Session not found"))
         return None
 
-    def _respond(self, answer: protocol.Answer, *, as_events: bool = True) -> Response:
+    def _respond(self, answer: protocol.Answer) -> Response:
         """The answer to a request. One that never comes is one that takes forever."""
         after_seconds = answer.after_seconds if answer.messages else math.inf
-        if as_events and self.behaviour.answers_as == "sse":
+        if self.behaviour.answers_as == "sse":
             headers = {"Content-Type": self.behaviour.content_type or EVENTS}
             texts = [protocol.encode(message) for message in answer.messages]
             events = [StreamEvent(text, after_seconds if not index else 0.0) for index, text in enumerate(texts)]
@@ -161,16 +194,12 @@ class HttpServer:
         return Response(200)
 
     def _handle_sse(self, request: Request, message: protocol.Message | protocol.Answer | None) -> Response:
-        """The older transport: a GET opens the stream, whose first event tells where to POST; answers come in it.
-
-        A request's answer is the body of its POST as well. Clients of this transport pass over that body; it is
-        there for worlds whose streams carry only what was known when they were opened.
-        """
+        """The older transport: a GET opens the stream, whose first event tells where to POST; answers come in it."""
         parts = urlsplit(request.url)
         session = parse_qs(parts.query).get("session_id", [""])[0]
         if request.method == "GET":
             session = self._open_session(protocol.State())
-            events = self._streams[session] = [StreamEvent(f"{parts.path}?session_id={session}")]
+            events = self._streams[session] = [StreamEvent(f"{parts.path}?session_id={session}", event="endpoint")]
             return Response(200, {"Content-Type": EVENTS}, events=events, ends=False)
         if message is None or not session:
             return Response(405, {"Allow": "GET"})
@@ -181,9 +210,7 @@ class HttpServer:
         answer = protocol.answer(self.behaviour, message, self._states[session])
         self._states[session] = answer.state
         self._streams[session] += [StreamEvent(protocol.encode(item), answer.after_seconds) for item in answer.messages]
-        if "method" not in message or "id" not in message:
-            return Response(202, {"Content-Type": "text/plain"}, b"Accepted")
-        return self._respond(answer, as_events=False)
+        return Response(202, {"Content-Type": "text/plain"}, b"Accepted")
 
 
 def stateless(behaviour: Behaviour) -> protocol.State:
@@ -211,6 +238,23 @@ def refused(behaviour: Behaviour, status: int, challenge: str | None) -> Respons
     if challenge:
         headers["WWW-Authenticate"] = challenge
     return Response(status, headers, behaviour.body.encode())
+
+
+def is_modern(behaviour: Behaviour, request: Request, message: protocol.Message) -> bool:
+    """Whether a message is of the newer revision, where the server speaks it: its body says so, or its header."""
+    if protocol.modern_version(behaviour, message) is not None:
+        return True
+    return behaviour.discover == "answer" and header(request.headers, VERSION_HEADER) == protocol.MODERN_VERSION
+
+
+def header_mismatch(behaviour: Behaviour, request: Request, message: protocol.Message) -> str | None:
+    """What a header of the newer revision says otherwise than the body."""
+    method, params = message.get("method"), message["params"]
+    wanted = {VERSION_HEADER: protocol.modern_version(behaviour, message), METHOD_HEADER: method}
+    if method == "tools/call":
+        wanted[NAME_HEADER] = params.get("name")
+    differing = (name for name, value in wanted.items() if header(request.headers, name) != value)
+    return next((f"{name} header does not match the request" for name in differing), None)
 
 
 def version_problem(request: Request) -> Response | None:

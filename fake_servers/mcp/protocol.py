@@ -1,7 +1,8 @@
 """The server's side of MCP's JSON-RPC, pure: a message and what is known so far give answers and what is known then.
 
-Shared by stdio and HTTP. Sources: the MCP specification, revisions 2024-11-05 to 2025-11-25; requests of the revision
-after it (`server/discover`) are answered as servers that do not know it answer.
+Shared by stdio and HTTP. Sources: the MCP specification, revisions 2024-11-05 to 2025-11-25, and 2026-07-28 for a
+behaviour that answers `server/discover`; others answer its requests as servers do that do not know it. In that
+revision there is no handshake: each request names the revision in its `_meta`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022
 DISCOVER = "server/discover"
+MODERN_VERSION = "2026-07-28"
+META_VERSION = "io.modelcontextprotocol/protocolVersion"
+META_SERVER = "io.modelcontextprotocol/serverInfo"
+CACHED_METHODS = (DISCOVER, "tools/list")
+DECODER = json.JSONDecoder()
+ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 Message = dict[str, Any]
 
@@ -65,6 +73,8 @@ def respond(behaviour: Behaviour, method: str, message: Message, state: State) -
     params = message.get("params", {})
     if not isinstance(params, Mapping):
         return Answer((error(request_id, INVALID_PARAMS, "params must be an object"),), state=state)
+    if modern_version(behaviour, message) is not None:
+        return respond_modern(behaviour, method, message, state)
     if method == "initialize":
         return initialize(behaviour, request_id, params, state)
     if method == "ping":
@@ -78,6 +88,43 @@ def respond(behaviour: Behaviour, method: str, message: Message, state: State) -
     if method == "tools/list":
         return list_tools(behaviour, request_id, params, state)
     return call_tool(behaviour, request_id, params, state)
+
+
+def modern_version(behaviour: Behaviour, message: Mapping[str, Any]) -> object | None:
+    """The revision that a request names, where the server speaks the newer one; None: it is one of the older kind."""
+    if behaviour.discover != "answer":
+        return None
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, Mapping) else None
+    return meta.get(META_VERSION) if isinstance(meta, Mapping) else None
+
+
+def respond_modern(behaviour: Behaviour, method: str, message: Message, state: State) -> Answer:
+    """The answer to a request that names the newer revision, or one that nobody knows."""
+    request_id, wanted = message["id"], modern_version(behaviour, message)
+    if wanted != MODERN_VERSION:
+        refused = error(request_id, UNSUPPORTED_VERSION, "Unsupported protocol version")
+        refused["error"]["data"] = {"supported": [MODERN_VERSION], "requested": wanted}
+        return Answer((refused,), state=state)
+    if method == DISCOVER:
+        body = {"supportedVersions": [MODERN_VERSION], "capabilities": {"tools": {}}}
+        plain = Answer((result(request_id, body),), state=state)
+    elif method == "tools/list":
+        plain = list_tools(behaviour, request_id, message["params"], state)
+    elif method == "tools/call":
+        plain = call_tool(behaviour, request_id, message["params"], state)
+    else:
+        plain = Answer((error(request_id, METHOD_NOT_FOUND, "Method not found"),), state=state)
+    return plain._replace(messages=tuple(dressed(behaviour, method, item) for item in plain.messages))
+
+
+def dressed(behaviour: Behaviour, method: str, message: Message) -> Message:
+    """A result with what the newer revision wants in each."""
+    if "result" not in message:
+        return message
+    cached = {"cacheScope": "private", "ttlMs": 0} if method in CACHED_METHODS else {}
+    server = {META_SERVER: {"name": behaviour.name, "version": behaviour.version}}
+    return {**message, "result": {**message["result"], "resultType": "complete", **cached, "_meta": server}}
 
 
 def initialize(behaviour: Behaviour, request_id: object, params: Mapping[str, Any], state: State) -> Answer:
@@ -165,7 +212,7 @@ def call_tool(behaviour: Behaviour, request_id: object, params: Mapping[str, Any
 def parse(text: str) -> Message | Answer:
     """A message from its text, or the answer to a text that holds none."""
     try:
-        message = json.loads(text)
+        message = DECODER.decode(text)
     except (ValueError, RecursionError):
         return Answer((error(None, PARSE_ERROR, "Parse error"),))
     if not isinstance(message, dict):
@@ -191,4 +238,4 @@ def error(request_id: object, code: int, message: str) -> Message:
 
 def encode(message: Mapping[str, Any]) -> str:
     """A message as one line."""
-    return json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+    return ENCODER.encode(message)

@@ -22,8 +22,10 @@ SYSTEM_PROGRAMS = ("node", "true")
 NODE_VERSION = "v22.14.0"
 
 
-def program(registry: Mapping[str, Package]) -> Program:
+def program(registry: Mapping[str, Package], serving: tuple[str, ...] = trees.SERVING) -> Program:
     """A program that answers to `npx` and to `npm`, installing from a registry of packages by name.
+
+    What it installs calls `serving` when somebody else than npx runs it.
 
     Emits `install.started`, `install.finished`, `install.reused`, `install.failed` (tree; code), `install.incomplete`
     (tree, missing: the program of a half tree does not load) and `download` (package, version, cache).
@@ -32,9 +34,9 @@ def program(registry: Mapping[str, Package]) -> Program:
     async def run(world: World, argv: Sequence[str]) -> int:
         name, words = argv[0].rpartition("/")[2], list(argv[1:])
         if name != "npm":
-            return await execute(world, registry, parse(words))
+            return await execute(world, registry, parse(words), serving)
         if words[:1] in (["exec"], ["x"]):
-            return await execute(world, registry, parse(words[1:]))
+            return await execute(world, registry, parse(words[1:]), serving)
         if words == ["config", "get", "cache"]:
             await world.processes.write_line(used_cache(world, parse([])))
             return 0
@@ -51,9 +53,11 @@ def used_cache(world: World, command: Command) -> str:
     return cache_directory(command, world.env.variables, world.env.directory)
 
 
-async def execute(world: World, registry: Mapping[str, Package], command: Command) -> int:
+async def execute(
+    world: World, registry: Mapping[str, Package], command: Command, serving: tuple[str, ...] = trees.SERVING
+) -> int:
     """Install what is missing, then run."""
-    tree = Tree(used_cache(world, command), install_key(command))
+    tree = Tree(used_cache(world, command), install_key(command), serving)
     try:
         packages = tuple(find(registry, spec) for spec in command.specs)
         everything = with_dependencies(registry, packages)

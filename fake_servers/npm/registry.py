@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fake_servers.mcp.behaviour import Behaviour
+from fake_servers.mcp import behaviour as behaviours
+from fake_servers.mcp.behaviour import Behaviour, wrong
+
+HIGHEST_MODE = 0o7777
 
 
 class Package(NamedTuple):
@@ -75,3 +78,63 @@ def with_dependencies(registry: Mapping[str, Package], packages: Iterable[Packag
             found[package.name] = package
             waiting += [find(registry, name) for name in package.dependencies]
     return tuple(found.values())
+
+
+def registry_from(table: Mapping[str, Any]) -> dict[str, Package]:
+    """A registry as JSON holds it: names, or whole specs where several versions are published, to packages' tables.
+
+    A table has the fields of `Package` but the name; `behaviour` is a table as `mcp.from_table` reads it, `bin_mode` a
+    number or an octal text ("0644"). Raises ValueError that names the package and the key.
+    """
+    return {spec: package_from(spec, fields) for spec, fields in table.items()}
+
+
+def package_from(spec: str, fields: object) -> Package:
+    """One package. Raises ValueError."""
+    name, version = split_spec(spec)
+    if not isinstance(fields, Mapping):
+        raise wrong(f"the package {spec}", "a table", fields)
+    given = {"version": version} if version else {}
+    try:
+        return Package(name, **{**given, **{key: _field(key, value) for key, value in fields.items()}})
+    except ValueError as error:
+        raise ValueError(f"the package {spec}: {error}") from error
+
+
+def _field(key: str, value: object) -> Any:
+    if key not in _TYPES:
+        raise ValueError(f"a package has no {key!r}; it may have {', '.join(sorted(_TYPES))}")
+    if key == "behaviour" and isinstance(value, Mapping):
+        return behaviours.from_table(value)
+    if key == "dependencies" and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    if key == "bin_mode":
+        return _mode(value)
+    kinds, meant = _TYPES[key]
+    if not isinstance(value, kinds) or isinstance(value, bool) != (kinds is bool):
+        raise wrong(key, meant, value)
+    if isinstance(value, int | float) and not 0 <= value < float("inf"):
+        raise wrong(key, meant, value)
+    return value
+
+
+def _mode(value: object) -> int:
+    try:
+        mode = int(value, 8) if isinstance(value, str) else value
+    except ValueError:
+        mode = None
+    if not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= HIGHEST_MODE:
+        raise wrong("bin_mode", "permission bits", value)
+    return mode
+
+
+_TYPES: Mapping[str, tuple[Any, str]] = {
+    "version": (str, "a text"),
+    "bin_name": (str, "a text"),
+    "bin_mode": (int, "permission bits"),
+    "install_seconds": (int | float, "zero or more seconds"),
+    "steps": (int, "a number of pieces"),
+    "behaviour": (Mapping, "a table"),
+    "broken": (bool, "true or false"),
+    "dependencies": (tuple, "a list of names"),
+}

@@ -14,12 +14,14 @@ import json
 from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
+from fake_servers.mcp.behaviour import to_table
 from fake_servers.npm.registry import Package
 from harness.world.ports import World
 
 TOKEN_CHARACTERS = 8
 DOWNLOAD_SHARE = 0.5
 ENTRY = "dist/index.js"
+SERVING = ("mcp-fake-server",)
 
 
 class StepFailed(Exception):  # noqa: N818 - npm reports it in its own words
@@ -33,10 +35,11 @@ class StepFailed(Exception):  # noqa: N818 - npm reports it in its own words
 
 
 class Tree(NamedTuple):
-    """A tree of one cache."""
+    """A tree of one cache. `serving` is the command line of the program that serves a behaviour."""
 
     cache: str
     key: str
+    serving: tuple[str, ...] = SERVING
 
     @property
     def path(self) -> str:
@@ -114,13 +117,34 @@ async def unpack(world: World, tree: Tree, package: Package) -> None:
     await step(files.make_directory(f"{staging}/dist"), "mkdir", staging)
     manifest = {"name": package.name, "version": package.version, "bin": {package.program_name: ENTRY}}
     await step(files.write(f"{staging}/package.json", json.dumps(manifest).encode()), "open", staging)
-    await step(files.write(f"{staging}/{ENTRY}", b"#!/usr/bin/env node\n", mode=package.bin_mode), "open", staging)
+    await step(
+        files.write(f"{staging}/{ENTRY}", entry_text(package, tree.serving), mode=package.bin_mode), "open", staging
+    )
     await link(world, tree, package)
     await step(files.rename(staging, place), "rename", staging, place)
     for number in range(1, package.steps + 1):
         await world.clock.sleep(pause)
         path = tree.piece(package, number)
         await step(files.write(path, b"module.exports = {}\n"), "open", path)
+
+
+def entry_text(package: Package, serving: Sequence[str]) -> bytes:
+    """A package's program: it serves the package's behaviour, for a shell as well as for node.
+
+    The shell replaces itself in the second line, which is a text and a comment to node.
+    """
+    words = [*serving, "--behaviour", json.dumps(to_table(package.behaviour), separators=(",", ":")), "--"]
+    shell = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+    lines = (
+        "#!/bin/sh",
+        f"':' //; exec {shell} \"$@\"",
+        f"const [program, ...words] = {json.dumps(words)};",
+        'const { spawn } = require("child_process");',
+        'const server = spawn(program, [...words, ...process.argv.slice(2)], { stdio: "inherit" });',
+        'for (const name of ["SIGINT", "SIGTERM"]) process.on(name, () => server.kill(name));',
+        'server.on("exit", (code, signal) => (signal ? process.kill(process.pid, "SIGKILL") : process.exit(code)));',
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 async def link(world: World, tree: Tree, package: Package) -> None:

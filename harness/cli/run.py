@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -17,6 +18,7 @@ from harness.gate.spawn import Runtime, runtime_named
 from harness.inputs.files import display_path, read_text
 from harness.report.masking import MASK, mask
 from harness.report.safety import visible
+from harness.scenario.agreement import differences
 from harness.scenario.failure import (
     Failure,
     failure_of,
@@ -27,7 +29,7 @@ from harness.scenario.failure import (
     replay,
 )
 from harness.scenario.library import find
-from harness.scenario.model import Scenario
+from harness.scenario.model import MODEL, PROCESS, TIERS, Scenario
 from harness.scenario.production import Report, is_claimed, play
 from harness.scenario.reading import load_scenario
 from harness.scenario.rendering import run_document
@@ -37,12 +39,15 @@ from harness.scenario.verdicts import Verdict, worst
 from harness.world.model import Decisions, Replayed, Seeded
 
 SHORTEST_SECRET = 4
-OF_A_SCENARIO = ("runtime", "seed", "decisions", "variant")
+OF_A_SCENARIO = ("runtime", "seed", "decisions", "variant", "tier")
 SAVED = (Verdict.FAIL, Verdict.TIMEOUT, Verdict.DEADLOCK, Verdict.CRASH)
 
 
 class Played(NamedTuple):
-    """What was run: each report with its real seconds, who chose the order, which variant was in place, a hint."""
+    """What was run: each report with its real seconds, who chose the order, which variant was in place, a hint.
+
+    `disputed` are the differences between two tiers, where both were played.
+    """
 
     scenario: Scenario
     reports: list[tuple[Report, float]]
@@ -50,6 +55,7 @@ class Played(NamedTuple):
     seed: int | None
     variant: str | None
     hint: str = ""
+    disputed: tuple[str, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME[@VERSION]",
         help="on this runtime alone; repeatable (default: each that the scenario names)",
+    )
+    parser.add_argument(
+        "--tier",
+        action="append",
+        choices=TIERS,
+        help="model: in memory and virtual time (default); process: real processes, files and sockets; "
+        "given twice, the two outcomes are compared",
     )
     choices = parser.add_mutually_exclusive_group()
     choices.add_argument(
@@ -81,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = find(arguments.scenario)
     is_failure = is_failure_text(read_text(path))
     played = play_failure(path, arguments) if is_failure else play_scenario(path, arguments)
-    verdict = worst([report.verdict for report, _ in played.reports])
+    verdict = worst([report.verdict for report, _ in played.reports] + [Verdict.FAIL for _ in played.disputed])
     text = as_json(played, verdict) if arguments.format == "json" else as_text(played, with_points=arguments.points)
     sys.stdout.write(text + "\n")
     for line in hints(played, arguments.save):
@@ -93,15 +106,37 @@ def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
     """A scenario on each runtime that is asked for."""
     scenario = load_scenario(path)
     runtimes = chosen_runtimes(scenario, arguments.runtime or ())
+    tiers = chosen_tiers(arguments)
     variant = None if arguments.variant is None else find_variant(arguments.variant)
     played = Played(scenario, [], chosen_order(arguments), arguments.seed, variant.name if variant else None)
     with in_place(variant):
-        for runtime in runtimes:
+        for runtime, tier in itertools.product(runtimes, tiers):
             began = time.perf_counter()
             decisions = chosen_decisions(arguments)
-            report = play(scenario, runtime, decisions, seed=arguments.seed or 0, notes_points=arguments.points)
+            seed, notes_points = arguments.seed or 0, arguments.points
+            report = play(scenario, runtime, decisions, seed=seed, notes_points=notes_points, tier=tier)
             played.reports.append((report, time.perf_counter() - began))
-    return played
+    return played._replace(disputed=tuple(disputed([report for report, _ in played.reports])))
+
+
+def disputed(reports: Iterable[Report]) -> Iterable[str]:
+    """What the tiers do not agree on, a line for each."""
+    for label, group in itertools.groupby(reports, lambda report: report.runtime.label):
+        first, *others = group
+        for other in others:
+            yield from (f"{label}: {line}" for line in differences(first, other))
+
+
+def chosen_tiers(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Each once, the model first. Raises UserInputError for what real processes cannot do."""
+    tiers = tuple(tier for tier in TIERS if tier in (arguments.tier or (MODEL,)))
+    given = next((name for name in ("seed", "decisions", "save") if getattr(arguments, name) is not None), None)
+    if PROCESS in tiers and given is not None:
+        raise UserInputError(
+            f"--{given} does not go with --tier {PROCESS}: the operating system chooses what runs first",
+            fix="Leave one of them out; holds keep an order at every tier.",
+        )
+    return tiers
 
 
 def play_failure(path: Path, arguments: argparse.Namespace) -> Played:
@@ -169,7 +204,12 @@ def as_text(played: Played, *, with_points: bool) -> str:
 def as_json(played: Played, verdict: Verdict) -> str:
     """The document, indented by two."""
     document = run_document(
-        played.reports, seed=played.seed, variant=played.variant, verdict=verdict, exit_code=verdict.exit_code
+        played.reports,
+        seed=played.seed,
+        variant=played.variant,
+        disputed=played.disputed,
+        verdict=verdict,
+        exit_code=verdict.exit_code,
     )
     return json.dumps(masked(document, played.scenario), indent=2, allow_nan=False)
 
@@ -177,6 +217,7 @@ def as_json(played: Played, verdict: Verdict) -> str:
 def hints(played: Played, folder: str | None) -> Iterable[str]:
     """What else is to be said; failure files are written here."""
     yield from (f"mcp-harness: warning: {line}" for line in played.scenario.warnings)
+    yield from (f"mcp-harness: the tiers disagree: {line}" for line in played.disputed)
     if played.hint:
         yield played.hint
     for report, _ in played.reports:

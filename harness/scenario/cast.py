@@ -28,6 +28,7 @@ from harness.world.ports import Program
 from harness.world.sites import origin
 
 NPX, NPM, NODE = "npx", "npm", "node"
+RUNTIME_PROGRAMS = ("claude", "codex", "pi")
 SPAWN_ACTIONS = ("enoent", "eacces-exec")
 NPX_TREE = "/_npx/"
 MODULES = "/node_modules/"
@@ -87,18 +88,27 @@ class Cast:
         site.by_path[path] = stand_in
         self.remote[server.name] = stand_in
 
-    def launch(self, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Program | None:  # noqa: ARG002
-        """What stands in for a program; None: there is no such program."""
-        command = argv[0]
-        if command in self.runtimes:
-            return self.runtimes[command]
-        if command in (NPX, NPM):
-            return npx.program(self.packages)
+    def stand_in(self, argv: Sequence[str]) -> str | Behaviour | None:
+        """What stands in for a program: a runtime or npm by its name, a server by what it does.
+
+        None: there is no such program.
+        """
+        if argv[0] in (*RUNTIME_PROGRAMS, NPX, NPM):
+            return argv[0]
         name = next((server.name for server in self.known if server.argv == tuple(argv)), None)
         if name is not None:
-            return stdio.program(self.behaviour(name))
+            return self.behaviour(name)
         package = self._installed(argv)
-        return None if package is None else stdio.program(package.behaviour)
+        return None if package is None else package.behaviour
+
+    def launch(self, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Program | None:  # noqa: ARG002
+        """The same as a program."""
+        found = self.stand_in(argv)
+        if isinstance(found, Behaviour):
+            return stdio.program(found)
+        if found in (NPX, NPM):
+            return npx.program(self.packages)
+        return None if found is None else self.runtimes[found]
 
     def _installed(self, argv: Sequence[str]) -> Package | None:
         """The package whose installed program a command line names, as Pi's adapter starts one."""

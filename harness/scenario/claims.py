@@ -10,10 +10,9 @@ from harness.gate.nearness import did_you_mean
 from harness.requirements.manifest import load_manifest
 from harness.requirements.source_tree import find_source_root
 from harness.scenario.document import Document
+from harness.scenario.model import TIERS
 from harness.scenario.vocabulary import NEAR
 
-TIERS = ("model",)
-"""At these a scenario can be played here."""
 VARIANTS = "scenarios/variants"
 _DECORATED = re.compile(r"^@variant\(.*?^(?:async )?def (\w+)\(", re.MULTILINE | re.DOTALL)
 

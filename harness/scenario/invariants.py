@@ -14,11 +14,12 @@ from harness.reference.prepare.request import CONFIG_FILES
 from harness.scenario.cast import SPAWN_ACTIONS
 from harness.scenario.model import HOME, PackageFacts
 from harness.scenario.naming import OPERATOR, plain, session_of
-from harness.scenario.theatre import Evidence, Party
+from harness.scenario.theatre import Evidence, Party, is_runtime
 from harness.world.model import Event
 
 SHORTEST_SECRET = 6
 """A shorter value turns up by chance."""
+ENCODER = json.JSONEncoder(default=str, ensure_ascii=False)
 SECRET_FILES = (".credentials.json", "tokens.json", "credentials.json")
 KEYRING = "/run/keyring/"
 OWN_EVENTS = ("spawn", "request")
@@ -86,12 +87,12 @@ def shown_texts(run: Run) -> Iterator[tuple[str, str]]:
     """Everything in which no secret may stand, with where it is."""
     stage = run.stage
     for actor in stage.actors:
-        if actor.parent is None or stage.is_runtime(actor):
+        if actor.parent is None or is_runtime(actor):
             for stream, text in stage.printed(actor).items():
                 yield f"{stream} of {actor.name}", text
     for number, event in enumerate(stage.events):
         if event.name not in OWN_EVENTS:
-            yield f"event {number} ({event.name})", json.dumps(event.details, default=str, ensure_ascii=False)
+            yield f"event {number} ({event.name})", ENCODER.encode(event.details)
     configs = tuple(f"/{path}" for path in CONFIG_FILES.values())
     for path, content in stage.files():
         made_for_secrets = path.endswith((*configs, *SECRET_FILES)) or path.startswith(KEYRING)

@@ -13,7 +13,7 @@ from harness.scenario import model
 from harness.scenario.model import Match, Often
 from harness.scenario.naming import is_match
 from harness.scenario.sentences import matched
-from harness.scenario.theatre import Evidence, Party
+from harness.scenario.theatre import Evidence, Party, runs
 from harness.world.model import Event
 
 STATES = {
@@ -63,8 +63,8 @@ def look(scene: Scene, check: model.Check) -> Seen:
 def _last_run(scene: Scene, check: model.Check) -> int:
     if not isinstance(check, model.ExitIs | model.RequestOffers | model.ServerIs | model.OutputHas):
         return 0
-    runs = len(scene.stage.runs(check.session or scene.default))
-    return runs if runs > 1 and getattr(check, "run", None) is None else 0
+    count = len(runs(scene.stage, check.session or scene.default))
+    return count if count > 1 and getattr(check, "run", None) is None else 0
 
 
 def _look(scene: Scene, check: model.Check) -> Seen:
@@ -89,10 +89,10 @@ def _look(scene: Scene, check: model.Check) -> Seen:
 
 
 def _run(scene: Scene, session: str | None, number: int | None) -> Party | None:
-    runs = scene.stage.runs(session or scene.default)
+    found = runs(scene.stage, session or scene.default)
     if number is None:
-        return runs[-1] if runs else None
-    return runs[number - 1] if number <= len(runs) else None
+        return found[-1] if found else None
+    return found[number - 1] if number <= len(found) else None
 
 
 def _exit(scene: Scene, check: model.ExitIs) -> Seen:

@@ -14,6 +14,11 @@ from fake_servers.mcp.behaviour import Behaviour
 from harness.world.model import Fault
 
 FORMAT = 1
+MODEL, PROCESS = "model", "process"
+TIERS = (MODEL, PROCESS)
+"""At these a scenario can be played."""
+TIME_SCALE = 10.0
+"""Seconds of a scenario in a real one where real processes play it, unless it says otherwise."""
 HOME = "/home/agent"
 CLONES = f"{HOME}/.zimmer/clones"
 
@@ -279,7 +284,8 @@ class Scenario(NamedTuple):
 
     `runtimes` are spelled as in the file. `not_at` gives for each tier that is not claimed the reason. `struck`
     names servers that may fail besides those that the file itself makes misbehave. `watched`: the orchestrator
-    looks after its sessions. `warnings` are lines about tables that change nothing.
+    looks after its sessions. `time_scale` counts at the tier process alone. `warnings` are lines about tables
+    that change nothing.
     """
 
     id: str
@@ -302,6 +308,7 @@ class Scenario(NamedTuple):
     faults: tuple[Fault, ...] = ()
     holds: tuple[HoldFacts, ...] = ()
     watched: bool = True
+    time_scale: float = TIME_SCALE
     struck: tuple[str, ...] = ()
     old_bugs: tuple[OldBug, ...] = ()
     warnings: tuple[str, ...] = ()

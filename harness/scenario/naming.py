@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 from harness.scenario.model import Match
-from harness.world.model import Event, Fault, Hold, Site
+from harness.world.model import Event, Fault, Hold
 
 OPERATOR = "operator"
 _NUMBER = re.compile(r"#\d+")
@@ -24,6 +25,7 @@ def plain(actor: str) -> str:
     return _NUMBER.sub("", actor) if "#" in actor else actor
 
 
+@lru_cache(maxsize=4096)
 def is_meant(pattern: str, actor: str) -> bool:
     """Whether a scenario's name or glob means this actor."""
     if pattern in ("*", actor):
@@ -54,10 +56,16 @@ def session_of(actor: str) -> str:
 def is_match(match: Match, event: Event) -> bool:
     """Whether an event is meant: texts of its details are compared as globs, lists by any of their items."""
     return (
-        fnmatchcase(event.name, match.event)
+        is_like(event.name, match.event)
         and is_meant(match.who, event.actor)
         and details_match(match.where, event.details)
     )
+
+
+@lru_cache(maxsize=4096)
+def is_like(name: str, pattern: str) -> bool:
+    """Whether a glob means this name."""
+    return fnmatchcase(name, pattern)
 
 
 def details_match(where: Mapping[str, Any], details: Mapping[str, Any]) -> bool:
@@ -78,11 +86,9 @@ class NamedFault(Fault):
 
     __slots__ = ()
 
-    def matches(self, site: Site) -> bool:
+    def is_meant(self, actor: str) -> bool:
         """As a fault's, once the name is resolved."""
-        if not is_meant(self.actor, site.actor):
-            return False
-        return self._replace(actor="*").matches(site) if self.actor != "*" else super().matches(site)
+        return is_meant(self.actor, actor)
 
 
 class NamedHold(Hold):

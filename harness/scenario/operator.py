@@ -48,7 +48,7 @@ class Operator:
                     self.gave_up = f"step {number}: {error}"
                     break
             self.look(number)
-        await world.clock.sleep(SETTLING_SECONDS)
+        await self.stage.settle(world, SETTLING_SECONDS)
         self.left_behind = tuple(actor for actor in self.stage.actors if actor.alive and actor.name != OPERATOR)
         for actor in self.left_behind:
             world.events.emit("left.behind", actor=actor.name)
@@ -170,7 +170,7 @@ class Operator:
         world.events.emit("step.write", path=path)
         where = self.stage.real(path)
         await world.files.make_directory(where.rpartition("/")[0] or "/")
-        await world.files.write(where, text.encode(), mode=mode)
+        await world.files.write(where, self.stage.localized(text).encode(), mode=mode)
 
     async def _await(self, action: model.Await) -> None:
         limit = None if action.limit_seconds is None else self.stage.now + action.limit_seconds

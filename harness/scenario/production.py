@@ -1,24 +1,26 @@
-"""A scenario played on one runtime: a pure function of scenario, decisions and code."""
+"""A scenario played on one runtime. At the model tier that is a pure function of scenario, decisions and code."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from harness.errors import CannotRunError
 from harness.gate.spawn import Runtime, runtime_named
 from harness.scenario import invariants, model
-from harness.scenario.cast import Cast
+from harness.scenario.cast import RUNTIME_PROGRAMS, Cast
 from harness.scenario.credentials import store_credentials
 from harness.scenario.invariants import Finding
 from harness.scenario.judging import Scene, Seen, look
-from harness.scenario.model import CLONES, HOME, Expectation, Scenario
+from harness.scenario.model import CLONES, HOME, MODEL, PROCESS, Expectation, Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.operator import Operator, applies
-from harness.scenario.stage import NOBODY, RUNTIME_PROGRAMS, Kept, Point, Stage
+from harness.scenario.stage import NOBODY, Kept, Plan, Point, Stage
+from harness.scenario.theatre import Theatre
 from harness.scenario.verdicts import Verdict
 from harness.world import WorldFault
 from harness.world.model import Decision, Decisions, Divergence, Event, Hold, Recording
-
-TIER = "model"
 
 
 class Judged(NamedTuple):
@@ -46,6 +48,7 @@ class Report(NamedTuple):
     started_seconds: float = 0.0
     steps: int = 0
     seconds: float = 0.0
+    tier: str = MODEL
     decisions: tuple[Decision, ...] = ()
     trace_digest: str = ""
     points: tuple[Point, ...] = ()
@@ -65,17 +68,29 @@ def play(
     *,
     seed: int = 0,
     notes_points: bool = False,
+    tier: str = MODEL,
 ) -> Report:
     """Play a scenario on a runtime (`claude`, `codex@0.169.0`). Never raises for what the subject does.
 
-    Without `decisions` it is the calmest run. `notes_points` keeps every switch point.
-    Raises fake_runtimes.profile.UnknownProfileError.
+    Without `decisions` it is the calmest run. `notes_points` keeps every switch point. Processes of the operating
+    system take no decisions: at the tier `process` there is neither a seed nor a replay.
+    Raises fake_runtimes.profile.UnknownProfileError, and CannotRunError where that tier lacks a package.
     """
     on = runtime_named(runtime) if isinstance(runtime, str) else runtime
     if not is_claimed(scenario, on):
         named = ", ".join(scenario.runtimes)
-        return Report(scenario, on, Verdict.NOT_APPLICABLE, f"the scenario is about {named}, not {on.label}")
-    return Production(scenario, on, decisions, seed, notes_points=notes_points).play()
+        reason = f"the scenario is about {named}, not {on.label}"
+        return Report(scenario, on, Verdict.NOT_APPLICABLE, reason, tier=tier)
+    if tier == PROCESS:
+        try:
+            from harness.scenario.process import ProcessProduction
+        except ModuleNotFoundError as error:
+            raise CannotRunError(
+                f"the tier {PROCESS} needs the package {error.name}, which is not installed: "
+                "pip install 'mcp-harness[process]'"
+            ) from None
+        return ProcessProduction(scenario, on, notes_points=notes_points).play()
+    return ModelProduction(scenario, on, decisions, seed, notes_points=notes_points).play()
 
 
 def is_claimed(scenario: Scenario, runtime: Runtime) -> bool:
@@ -83,72 +98,82 @@ def is_claimed(scenario: Scenario, runtime: Runtime) -> bool:
     return any(name.partition("@")[0] == runtime.family for name in scenario.runtimes)
 
 
-class Production:
-    """One run, used once."""
+class Ending(NamedTuple):
+    """How a run ended before anybody judged it. `verdict` is done, deadlock or limit; `holds` did not do their part."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        runtime: Runtime,
-        decisions: Decisions | None,
-        seed: int,
-        *,
-        notes_points: bool = False,
-    ) -> None:
+    verdict: str
+    detail: str
+    holds: tuple[Hold, ...]
+    trace_digest: str = ""
+
+
+class Production(ABC):
+    """One run, used once: the same steps, judges and verdicts whatever it is played on."""
+
+    def __init__(self, scenario: Scenario, runtime: Runtime) -> None:
         self.scenario, self.runtime = scenario, runtime
         self.expectations = tuple(each for each in scenario.expectations if applies(each.only_on, runtime))
         self.cast = Cast(scenario, runtime)
-        self.stage = Stage(self.cast, decisions, seed, notes_points=notes_points)
-        self.operator = Operator(scenario, runtime, self.stage, self._look_after)
-        self.scene = Scene(self.stage, self.operator.place, scenario.sessions[0] if scenario.sessions else "")
         self.seen: dict[int, Seen] = {}
-        self._set_the_stage()
 
-    def _set_the_stage(self) -> None:
+    def begin(self, stage: Theatre, faults: Plan) -> None:
         """What is there before anybody acts."""
-        tree, now = self.stage.tree, self.stage.now
+        self.theatre, self.faults = stage, faults
+        self.operator = Operator(self.scenario, self.runtime, stage, self._look_after)
+        self.scene = Scene(stage, self.operator.place, self.scenario.sessions[0] if self.scenario.sessions else "")
         for directory in (HOME, CLONES):
-            tree.make_directory(directory, 0o755, 0, now)
+            stage.make_directory(directory)
         for path, text in self.scenario.files.items():
-            self._put(self.operator.place(path, None), text, 0o644)
-        for path, text in store_credentials(self.scenario, self.runtime, self.cast.known, now).items():
-            self._put(path, text, 0o600)
-        for family in RUNTIME_PROGRAMS:
-            self.cast.runtimes[family] = self.operator.runtime_program(family)
-        self.stage.start(OPERATOR, self.operator.run)
-
-    def _put(self, path: str, text: str, mode: int) -> None:
-        tree, now = self.stage.tree, self.stage.now
-        tree.make_directory(path.rpartition("/")[0] or "/", 0o755, 0, now)
-        tree.write(path, text.encode(), mode, 0, now)
-        self.stage.given_files.add(path)
+            stage.put(self.operator.place(path, None), text, 0o644)
+        stored = store_credentials(self.scenario, self.runtime, self.cast.known, stage.now)
+        for path, text in stored.items():
+            stage.put(path, text, 0o600)
 
     def _look_after(self, step: int) -> None:
         for number, expectation in enumerate(self.expectations):
             if expectation.after == step and not isinstance(expectation.check, model.InvariantHolds):
                 self.seen[number] = look(self.scene, expectation.check)
 
+    @abstractmethod
+    def perform(self) -> Ending:
+        """Play all steps. Raises Divergence and WorldFault."""
+
+    @abstractmethod
+    def crashes(self) -> str:
+        """The first actor that ended by an exception, which no program may; else empty."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """The fields of a report that tell of the run and not of what was expected of it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave nothing of the run, once it is judged."""
+
     def play(self) -> Report:
         """Run and judge."""
         try:
-            outcome = self.stage.run()
+            return self._judged(self.perform())
         except Divergence as divergence:
             return self._report(Verdict.DIVERGENCE, str(divergence))
         except WorldFault as fault:
             return self._report(Verdict.HARNESS_ERROR, str(fault))
-        found = invariants.judge(invariants.Run(self.stage, self.operator.left_behind))
+        finally:
+            self.close()
+
+    def _judged(self, ending: Ending) -> Report:
+        found = invariants.judge(invariants.Run(self.theatre, self.operator.left_behind))
         judged = tuple(
             Judged(expectation, self._seen(number, expectation, found))
             for number, expectation in enumerate(self.expectations)
         )
-        holds = tuple(hold for hold in (*outcome.unmet_holds, *outcome.unreached_holds) if hold is not NOBODY)
-        verdict, detail = self._verdict(outcome.verdict, outcome.detail, judged, tuple(found.values()), holds)
+        verdict, detail = self._verdict(ending, judged, tuple(found.values()))
         return self._report(
             verdict,
             detail,
             judged=judged,
             invariants=tuple(found.values()),
-            trace_digest=outcome.trace_digest,
+            trace_digest=ending.trace_digest,
         )
 
     def _seen(self, number: int, expectation: Expectation, found: dict[str, Finding]) -> Seen:
@@ -162,23 +187,16 @@ class Production:
             return Seen(met=False, instead=f"step {expectation.after} was not reached")
         return look(self.scene, check)
 
-    def _verdict(
-        self,
-        ended: str,
-        detail: str,
-        judged: tuple[Judged, ...],
-        found: tuple[Finding, ...],
-        holds: tuple[Hold, ...],
-    ) -> tuple[Verdict, str]:
+    def _verdict(self, ending: Ending, judged: tuple[Judged, ...], found: tuple[Finding, ...]) -> tuple[Verdict, str]:
         """The verdict and, where it is neither pass nor fail, why."""
-        crash = self._crash()
+        crash = self.crashes()
         if crash:
             return Verdict.CRASH, crash
-        if ended != "done":
-            return (Verdict.DEADLOCK if ended == "deadlock" else Verdict.TIMEOUT), detail
+        if ending.verdict != "done":
+            return (Verdict.DEADLOCK if ending.verdict == "deadlock" else Verdict.TIMEOUT), ending.detail
         if self.operator.gave_up:
             return Verdict.TIMEOUT, self.operator.gave_up
-        untested = self._untested(holds)
+        untested = self._untested(ending.holds)
         if untested:
             return Verdict.UNTESTABLE, "\n".join(untested)
         fallen = [each for each in judged if not each.seen.met]
@@ -186,21 +204,51 @@ class Production:
             return Verdict.FAIL, ""
         return (Verdict.WARN if fallen else Verdict.PASS), ""
 
-    def _untested(self, holds: tuple[Hold, ...]) -> list[str]:
+    def _untested(self, holds: Sequence[Hold]) -> list[str]:
         """What was to happen for the scenario to mean something, and did not: a line for each."""
-        reached = [hold for hold in holds if any(hold.matches(each.actor, each.label) for each in self.stage.kept)]
+        kept = self.facts()["kept"]
+        reached = [hold for hold in holds if any(hold.matches(each.actor, each.label) for each in kept)]
         reasons = [
             f"the hold of {hold.actor} at {hold.at!r} "
             + (f"was ended by its limit of {hold.limit_seconds:g} s" if hold in reached else "was not met")
             + ": the race did not take place"
             for hold in dict.fromkeys(holds)
         ]
-        missed = [at for at in self.stage.faults.missed() if at < len(self.scenario.faults)]
+        missed = [at for at in self.faults.missed() if at < len(self.scenario.faults)]
         reasons += [f"[[fault]] {at + 1} ({self.scenario.faults[at].action}) struck nowhere" for at in missed]
         return [*reasons, *self.operator.missed]
 
-    def _crash(self) -> str:
-        """The first actor that ended by an exception, which no program may."""
+    def _report(self, verdict: Verdict, detail: str, **more: Any) -> Report:
+        return Report(self.scenario, self.runtime, verdict, detail, **self.facts(), **more)
+
+
+class ModelProduction(Production):
+    """A run in memory and virtual time."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        runtime: Runtime,
+        decisions: Decisions | None,
+        seed: int,
+        *,
+        notes_points: bool = False,
+    ) -> None:
+        super().__init__(scenario, runtime)
+        self.stage = Stage(self.cast, decisions, seed, notes_points=notes_points)
+        self.begin(self.stage, self.stage.faults)
+        for family in RUNTIME_PROGRAMS:
+            self.cast.runtimes[family] = self.operator.runtime_program(family)
+        self.stage.start(OPERATOR, self.operator.run)
+
+    def perform(self) -> Ending:
+        """Until every actor has ended or nothing can go on."""
+        outcome = self.stage.run()
+        holds = tuple(hold for hold in (*outcome.unmet_holds, *outcome.unreached_holds) if hold is not NOBODY)
+        return Ending(outcome.verdict, outcome.detail, holds, outcome.trace_digest)
+
+    def crashes(self) -> str:
+        """The first actor that ended by an exception."""
         for actor in self.stage.actors:
             ended = self.stage.ended(actor)
             error = ended.error or next(iter(ended.lost), None)
@@ -208,19 +256,18 @@ class Production:
                 return f"{actor.name}: {type(error).__name__}: {error}"
         return ""
 
-    def _report(self, verdict: Verdict, detail: str, **more: Any) -> Report:
+    def close(self) -> None:
+        """It was all in memory."""
+
+    def facts(self) -> dict[str, Any]:
+        """Everything that happened, and the decisions that make it happen again."""
         stage = self.stage
-        report = Report(
-            self.scenario,
-            self.runtime,
-            verdict,
-            detail,
-            events=tuple(stage.events),
-            started_seconds=stage.started_seconds,
-            steps=stage.scheduler.steps,
-            seconds=stage.now - stage.started_seconds,
-            kept=tuple(stage.kept),
-            points=tuple(stage.points),
-            decisions=tuple(stage.decisions.taken) if isinstance(stage.decisions, Recording) else (),
-        )
-        return report._replace(**more)
+        return {
+            "events": tuple(stage.events),
+            "started_seconds": stage.started_seconds,
+            "steps": stage.scheduler.steps,
+            "seconds": stage.now - stage.started_seconds,
+            "kept": tuple(stage.kept),
+            "points": tuple(stage.points),
+            "decisions": tuple(stage.decisions.taken) if isinstance(stage.decisions, Recording) else (),
+        }

@@ -17,7 +17,7 @@ from harness.scenario.document import Document, parse
 from harness.scenario.expecting import read_expectation
 from harness.scenario.happenings import PROCESSES
 from harness.scenario.matching import check_actor, read_match
-from harness.scenario.model import Scenario
+from harness.scenario.model import TIME_SCALE, Scenario
 from harness.scenario.positions import Path as Place
 from harness.scenario.stepping import check_order, read_step
 from harness.scenario.vocabulary import NEAR, Vocabulary, checked_runtime, checked_runtimes, inside
@@ -89,6 +89,7 @@ class Reader:
             faults=tuple(self._fault(index, table) for index, table in self._tables("fault")),
             holds=tuple(self._hold(index, table) for index, table in self._tables("hold")),
             watched=tree.get("watched", True),
+            time_scale=float(tree.get("time_scale", TIME_SCALE)),
             struck=tuple(self.names.server(name, ("struck",)) for name in tree.get("struck", ())),
             old_bugs=tuple(self._old_bug(index, table) for index, table in self._tables("old_bug")),
             warnings=tuple(self._unused()),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.scenario.model import Scenario
-from harness.scenario.production import TIER, Judged, Report
+from harness.scenario.production import Judged, Report
 from harness.scenario.timeline import told
 from harness.scenario.trees import plain
 from harness.scenario.verdicts import Verdict
@@ -16,7 +16,13 @@ LIST_SCHEMA = "mcp-harness/scenarios-list/1"
 
 
 def run_document(
-    reports: Sequence[tuple[Report, float]], *, seed: int | None, variant: str | None, verdict: Verdict, exit_code: int
+    reports: Sequence[tuple[Report, float]],
+    *,
+    seed: int | None,
+    variant: str | None,
+    disputed: Sequence[str],
+    verdict: Verdict,
+    exit_code: int,
 ) -> dict[str, Any]:
     """All runs of one scenario, each with its real seconds."""
     scenario = reports[0][0].scenario
@@ -26,6 +32,7 @@ def run_document(
         "seed": seed,
         "variant": variant,
         "runs": [_run(report, seconds) for report, seconds in reports],
+        "disagreements": list(disputed),
         "verdict": verdict.value,
         "exit_code": exit_code,
     }
@@ -35,7 +42,7 @@ def _run(report: Report, real_seconds: float) -> dict[str, Any]:
     quitters = {name for name, each in report.scenario.servers.items() if each.exits != "never"}
     return {
         "runtime": report.runtime.label,
-        "tier": TIER,
+        "tier": report.tier,
         "verdict": report.verdict.value,
         "detail": report.detail,
         "expectations": [_expectation(each) for each in report.judged],

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.scenario.cast import Cast
-from harness.scenario.naming import NamedHold, is_match, plain, session_of
+from harness.scenario.naming import NamedHold, is_match
 from harness.scenario.sessions import Job, run_job
-from harness.scenario.theatre import Party
 from harness.world import World
 from harness.world.model import Actor, Decisions, Event, FaultPlan, Hold, Simulation
 from harness.world.model.files import Node
@@ -130,6 +129,10 @@ class Stage(Simulation):
         """Wait until anything happens; False when the time came first."""
         return await self._happened.wait(until_seconds)
 
+    async def settle(self, world: World, seconds: float) -> None:
+        """Let that much time pass, whoever has ended by then."""
+        await world.clock.sleep(seconds)
+
     async def until_ended(self, actor: Actor, until_seconds: float | None) -> bool:
         """Wait until an actor has ended; False when the time came first."""
         while actor.alive:
@@ -150,9 +153,19 @@ class Stage(Simulation):
         """Where a path of the scenario is: the file system is the scenario's own."""
         return path
 
+    def localized(self, text: str) -> str:
+        """A text of the scenario with the paths in it made real."""
+        return text
+
     def make_directory(self, path: str) -> None:
         """With its parents, as a person would before a run."""
         self.tree.make_directory(path, 0o755, 0, self.now)
+
+    def put(self, path: str, text: str, mode: int) -> None:
+        """A file that is there before anybody acts."""
+        self.make_directory(path.rpartition("/")[0] or "/")
+        self.tree.write(path, text.encode(), mode, 0, self.now)
+        self.given_files.add(path)
 
     def stat(self, path: str) -> Stat | None:
         """What is at a path; None when nothing is."""
@@ -181,15 +194,6 @@ class Stage(Simulation):
             if isinstance(pipe, Tee)
         }
 
-    def runs(self, session: str) -> list[Actor]:
-        """The runs of a session's runtime so far, in order."""
-        return [actor for actor in self.actors if self.is_runtime(actor) and session_of(actor.name) == session]
-
-    def is_runtime(self, actor: Party) -> bool:
-        """Whether an actor is a run of a runtime: what a session has started by that name."""
-        started_by_session = actor.parent is not None and actor.parent.parent is None
-        return started_by_session and plain(actor.name).rpartition("/")[2] in RUNTIME_PROGRAMS
-
 
 def files(node: Node, path: str) -> Iterator[tuple[str, bytes]]:
     """Every file with its path."""
@@ -197,9 +201,6 @@ def files(node: Node, path: str) -> Iterator[tuple[str, bytes]]:
         yield path or "/", node.content
     for name, child in (node.children or {}).items():
         yield from files(child, f"{path}/{name}")
-
-
-RUNTIME_PROGRAMS = ("claude", "codex", "pi")
 
 
 def matcher(match: Any) -> Any:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from harness.scenario.cast import Cast
+from harness.scenario.cast import RUNTIME_PROGRAMS, Cast
+from harness.scenario.naming import plain, session_of
 from harness.scenario.sessions import Job
+from harness.world import World
 from harness.world.model import Event
 from harness.world.ports import Stat
 
@@ -69,12 +71,6 @@ class Evidence(Protocol):
     def printed(self, actor: Party) -> Mapping[str, str]:
         """All that an actor has printed, by stream."""
 
-    def runs(self, session: str) -> Sequence[Party]:
-        """The runs of a session's runtime so far, in order."""
-
-    def is_runtime(self, actor: Party) -> bool:
-        """Whether an actor is a run of a runtime: what a session has started by that name."""
-
 
 class Theatre(Evidence, Protocol):
     """What the operator acts on besides."""
@@ -85,8 +81,14 @@ class Theatre(Evidence, Protocol):
     def real(self, path: str) -> str:
         """Where a path of the scenario is."""
 
+    def localized(self, text: str) -> str:
+        """A text of the scenario with the paths in it made real."""
+
     def make_directory(self, path: str) -> None:
         """With its parents, as a person would before a run."""
+
+    def put(self, path: str, text: str, mode: int) -> None:
+        """A file that is there before anybody acts."""
 
     def start_job(self, job: Job, after_seconds: Sequence[float]) -> Party:
         """Start a session, by the name of the session."""
@@ -100,5 +102,19 @@ class Theatre(Evidence, Protocol):
     async def next_event(self, until_seconds: float | None) -> bool:
         """Wait until anything happens; False when the time came first."""
 
+    async def settle(self, world: World, seconds: float) -> None:
+        """Give everybody that long to come to an end."""
+
     async def until_ended(self, actor: Any, until_seconds: float | None) -> bool:
         """Wait until an actor has ended; False when the time came first."""
+
+
+def runs(evidence: Evidence, session: str) -> list[Party]:
+    """The runs of a session's runtime so far, in order."""
+    return [actor for actor in evidence.actors if is_runtime(actor) and session_of(actor.name) == session]
+
+
+def is_runtime(actor: Party) -> bool:
+    """Whether an actor is a run of a runtime: what a session has started by that name."""
+    started_by_session = actor.parent is not None and actor.parent.parent is None
+    return started_by_session and plain(actor.name).rpartition("/")[2] in RUNTIME_PROGRAMS

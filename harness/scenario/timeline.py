@@ -11,7 +11,7 @@ from harness.scenario.library import shipped
 from harness.scenario.model import HOME, Scenario
 from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.operator import applies
-from harness.scenario.production import TIER, Judged, Report
+from harness.scenario.production import Judged, Report
 from harness.world.model import Event
 
 WIDTH = 100
@@ -29,7 +29,7 @@ def timeline(report: Report, *, real_seconds: float | None, order: str, exit_cod
     """The lines of one run; `order` says who chose what runs first: `seed 7`."""
     scenario = report.scenario
     head = f'{scenario.file or scenario.id}  "{scenario.title}"'
-    lines = [head, f"on {report.runtime.label}, tier {TIER}, {order}", ""]
+    lines = [head, f"on {report.runtime.label}, tier {report.tier}, {order}", ""]
     lines += story(report)
     lines += ["", *expected(report)] if report.judged or report.invariants else []
     if report.detail:
@@ -285,7 +285,7 @@ def last_line(report: Report, real_seconds: float | None, order: str, exit_code:
     facts = [
         f"{report.scenario.id} on {report.runtime.label}: {met}/{len(report.judged)} expectations",
         f"{report.steps} steps, {report.seconds:.1f} s simulated{took}",
-        f"tier {TIER}",
+        f"tier {report.tier}",
         order,
         f"exit {exit_code}",
     ]

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from harness.errors import UserInputError
 from harness.gate.nearness import did_you_mean
 from harness.requirements.patching import Patch, TargetMissingError
 from harness.requirements.source_tree import import_variants, require_source_root
 from harness.requirements.variants import VARIANTS, Variant
+
+_IN_FORCE: ContextVar[Variant | None] = ContextVar("variant", default=None)
+
+
+def in_force() -> Variant | None:
+    """The variant that is in place here, for whoever starts another process."""
+    return _IN_FORCE.get()
 
 
 def find_variant(name: str) -> Variant:
@@ -44,7 +52,9 @@ def in_place(variant: Variant | None) -> Iterator[None]:
     except TargetMissingError as error:
         raise UserInputError(f"--variant {variant.name}: {error}", fix="Its target was renamed.") from None
     patch.apply()
+    token = _IN_FORCE.set(variant)
     try:
         yield
     finally:
+        _IN_FORCE.reset(token)
         patch.undo()

@@ -22,16 +22,30 @@ def header(headers: Mapping[str, str], name: str) -> str | None:
 
 
 class StreamEvent(NamedTuple):
-    """One event of a stream, sent `after_seconds` behind the one before; `data` is its text."""
+    """One event of a stream: its text, how long after the one before it is sent, and its kind.
+
+    The first of several that came into the stream together counts from that moment: from when the stream opened, or,
+    for what was added later, from when the request was handled that added it. What was added by one request never
+    waits for what another one added: an answer that takes long is overtaken.
+    """
 
     data: str
     after_seconds: float = 0.0
+    event: str = "message"
+
+    def encoded(self) -> str:
+        """As it stands in the body of a stream. The kind `message` needs no word."""
+        kind = "" if self.event == "message" else f"event: {self.event}\n"
+        lines = "".join(f"data: {line}\n" for line in self.data.split("\n"))
+        return f"{kind}{lines}\n"
 
 
 class Response(NamedTuple):
     """An answer. `after_seconds` is how long the server takes; `events` makes it a stream that stays open.
 
-    A stream ends after its last event when `ends` is True, else it stays silent until somebody closes it.
+    A stream ends after its last event when `ends` is True. Else it stays open until somebody closes it, and when
+    `events` is a list it may grow: whatever the server has appended to that list by the time it has handled another
+    request, of whomever, is sent as well. Nothing may be taken out of it.
     """
 
     status: int
@@ -139,7 +153,7 @@ class Files(Protocol):
 
 
 class Stream(Protocol):
-    """An open answer. `status` and `headers` are known, events come one by one.
+    """An open answer. `status` and `headers` are known, events come one by one, those added later too.
 
     The body of an answer that is no stream comes as one event.
     """

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fake_runtimes.pi.session import program
+from fake_runtimes.pi.command import program
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_runtimes.profile import load_profile
 from fake_servers.mcp import Behaviour

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fake_runtimes.claude.session import program
+from fake_runtimes.claude.command import program
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_runtimes.profile import load_profile
 from fake_servers.mcp import Behaviour, Tool
@@ -39,7 +39,7 @@ def test_a_run_connects_asks_the_model_and_ends_with_0(profile):
     assert run.requests() == [(0.0, ["mcp__far__echo", "mcp__good__echo"], [])]
     assert run.events("run.ended") == [{"exit_code": 0, "at": 1.0}]
     assert (run.exit_code, run.outcome.verdict) == (0, "done")
-    init, result = run.lines()
+    init, _, result = run.lines()
     assert (init["type"], init["subtype"], init["cwd"]) == ("system", "init", CLONE)
     assert init["tools"] == ["mcp__far__echo", "mcp__good__echo"]
     assert (result["type"], result["is_error"], result["session_id"]) == ("result", False, init["session_id"])

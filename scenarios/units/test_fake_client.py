@@ -94,6 +94,19 @@ def test_a_good_remote_server_is_connected_its_tools_listed_and_called(loaded, i
     assert run.outcome.seconds == 0
 
 
+@pytest.mark.parametrize("loaded", [STDIO, HTTP, HTTP._replace(transport="sse")])
+@pytest.mark.parametrize("identity", [OLD, PROBING])
+def test_the_newer_protocol_is_spoken_by_those_who_both_know_it(loaded, identity):
+    behaviour = Behaviour(discover="answer")
+    server = HttpServer(behaviour, transport=loaded.transport if loaded is not STDIO else "http")
+    run, came, result = (
+        over_stdio(behaviour, identity, echo) if loaded is STDIO else over_http(server, identity, echo, loaded=loaded)
+    )
+    assert (came.era, came.tools, result.ok) == ("modern" if identity.probe else "legacy", ("echo",), True)
+    methods = received(run) if loaded is STDIO else [seen.rpc_method for seen in server.requests if seen.rpc_method]
+    assert ("initialize" in methods) != identity.probe
+
+
 def test_the_session_id_and_the_version_go_with_every_request_behind_the_first():
     server = HttpServer(GOOD)
     over_http(server, OLD, echo)
@@ -249,6 +262,41 @@ def test_the_older_transport_is_tried_after_the_statuses_that_the_client_names()
     assert over_http(HttpServer(GOOD, transport="sse"))[1].status == 405
     _, failure, _ = over_http(HttpServer(Behaviour(status=404)), falling)
     assert (failure.status, failure.fallback_status) == (404, 405)
+
+
+def test_the_older_transport_answers_in_the_stream_whoever_asked_first():
+    tools = (Tool("slow", answers_after_seconds=3.0, text="slow"), Tool("echo", text="quick"))
+    server = HttpServer(Behaviour(tools=tools), transport="sse")
+
+    async def both(world: World, connection: Connection):
+        calls = [world.tasks.start(connection.call(name, {}, 5.0), name) for name in ("slow", "echo", "slow")]
+        seen = []
+        for each in (calls[1], calls[0], calls[2]):
+            await world.tasks.wait([each])
+            seen.append((each.result().text, world.clock.now() - connection.connected_seconds))
+        return seen
+
+    _, _, seen = over_http(server, OLD, both, loaded=HTTP._replace(transport="sse"))
+    assert seen == [("quick", 0.0), ("slow", 3.0), ("slow", 3.0)]
+
+
+def test_a_patient_call_of_the_older_transport_outlasts_an_impatient_one_beside_it():
+    server = HttpServer(Behaviour(tools=(Tool("slow", answers_after_seconds=6.0),)), transport="sse")
+
+    async def both(world: World, connection: Connection):
+        calls = [world.tasks.start(connection.call("slow", {}, seconds), "call") for seconds in (5.0, 9.0, 2.0)]
+        await world.tasks.wait(calls)
+        return [each.result().kind for each in calls]
+
+    assert over_http(server, OLD, both, loaded=HTTP._replace(transport="sse"))[2] == ["timeout", None, "timeout"]
+
+
+@pytest.mark.parametrize(("action", "kind"), [("reset-after", "reset"), ("reset-before", "reset")])
+def test_a_broken_stream_of_the_older_transport_ends_the_call(action, kind):
+    label = "event of GET *" if action == "reset-after" else f"POST {HTTP.url}*"
+    fault = Fault(action, port="http", label=label, nth=4)
+    server = HttpServer(GOOD, transport="sse")
+    assert over_http(server, OLD, echo, loaded=HTTP._replace(transport="sse"), faults=[fault])[2].kind == kind
 
 
 CALLS = [

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fake_runtimes.codex.command import program
 from fake_runtimes.codex.config import read_config
-from fake_runtimes.codex.session import program
 from fake_runtimes.launch import launch
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_runtimes.profile import load_profile
-from fake_servers.mcp import Behaviour, HttpServer
+from fake_servers.mcp import Behaviour
 from fake_servers.mcp import program as server_program
 from fake_servers.npm.npx import program as npx_program
 from fake_servers.npm.registry import Package
@@ -29,7 +29,7 @@ BOTH = (OLDER, NEWER)
 HOME, CLONE = "/home/u", "/clone"
 USER_CONFIG, PROJECT_CONFIG = f"{HOME}/.codex/config.toml", f"{CLONE}/.codex/config.toml"
 ENVIRONMENT = {"HOME": HOME, "PATH": "/usr/bin"}
-EXEC = ("codex", "exec", "--json")
+EXEC = ("codex", "exec", "--json", "go on")
 FULL = ("--sandbox", "danger-full-access")
 GOOD, HANGS = Behaviour(), Behaviour(initialize="never")
 SLOW_TWICE = Behaviour(initialize_after_seconds=1, list_after_seconds=2)
@@ -96,7 +96,7 @@ def run(
     argv: Sequence[str] = EXEC,
     files: Mapping[str, str] | None = None,
     environment: Mapping[str, str] = ENVIRONMENT,
-    http: Mapping[str, HttpServer] | None = None,
+    http: Mapping[str, Any] | None = None,
     stdin: Sequence[str] = (),
     started: Program | None = None,
     also: Mapping[str, Program] | None = None,
@@ -146,7 +146,9 @@ def test_a_run_with_a_good_server_offers_its_tool_and_calls_it():
         assert [found.tools(number) for number in (1, 2)] == [["mcp__my_srv/echo"]] * 2
         assert found.at("model.request") == [0.0, 1.0]
         kinds = [line["type"] for line in found.stdout]
-        assert kinds == ["thread.started", "turn.started", "item.started", "item.completed", "turn.completed"]
+        assert kinds[:2] == ["thread.started", "turn.started"]
+        assert kinds[2:] == ["item.started", "item.completed", "item.completed", "turn.completed"]
+        assert found.stdout[4]["item"] == {"id": "item_1", "type": "agent_message", "text": "Done."}
         started, completed = (line["item"] for line in found.stdout[2:4])
         assert (started["server"], started["tool"], started["status"]) == ("my-srv", "echo", "in_progress")
         assert (completed["arguments"], completed["status"], completed["error"]) == ({"a": 1}, "completed", None)
@@ -165,7 +167,7 @@ def test_a_run_takes_few_steps(servers, most):
 
 def test_a_run_is_silent_about_mcp_without_json_and_ends_its_servers():
     found = run(entry("a"), {"a": GOOD}, argv=("codex", "exec", "do it"))
-    assert (found.exit_code, found.stdout, found.stderr, alive(found)) == (0, [], [], [])
+    assert (found.exit_code, list(found.actor.stdout.lines), found.stderr, alive(found)) == (0, ["Done."], [], [])
 
 
 def test_an_open_stdin_keeps_the_run_from_starting_and_its_text_goes_to_the_prompt():
@@ -173,7 +175,7 @@ def test_an_open_stdin_keeps_the_run_from_starting_and_its_text_goes_to_the_prom
     assert found.tools() == ["mcp__a/echo"]
 
     async def parent(world: World, argv: Sequence[str]) -> int:
-        child = await world.processes.spawn(("codex", "exec"), env=ENVIRONMENT, directory=CLONE)
+        child = await world.processes.spawn(("codex", "exec", "go on"), env=ENVIRONMENT, directory=CLONE)
         await world.clock.sleep(50)
         assert not [event for event in simulation.events if event.name == "server.connecting"]
         await child.close_stdin()
@@ -190,7 +192,7 @@ def test_an_open_stdin_keeps_the_run_from_starting_and_its_text_goes_to_the_prom
 
 def test_a_run_whose_output_nobody_reads_breaks_off_and_loses_its_servers():
     async def parent(world: World, argv: Sequence[str]) -> int:
-        await world.processes.spawn(("codex", "exec", "--json"), env=ENVIRONMENT, directory=CLONE)
+        await world.processes.spawn(("codex", "exec", "--json", "go on"), env=ENVIRONMENT, directory=CLONE)
         return 0
 
     programs = {"codex": program(OLDER), "run-a": server_program(GOOD), "run-dies": server_program(HANGS)}
@@ -246,7 +248,7 @@ def test_a_hang_costs_the_whole_budget_in_run_after_run_of_one_home():
 
     async def twice(world: World, argv: Sequence[str]) -> int:
         for _ in range(2):
-            child = await world.processes.spawn(("codex",), env=ENVIRONMENT, directory=CLONE)
+            child = await world.processes.spawn(EXEC, env=ENVIRONMENT, directory=CLONE)
             await child.close_stdin()
             launches.append(world.clock.now())
             assert await child.wait() == 0

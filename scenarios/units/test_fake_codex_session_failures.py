@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from fake_runtimes.codex.app_server import app_server
 from fake_runtimes.codex.logs import shown
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_servers.mcp import Behaviour, HttpServer, Tool
@@ -48,7 +47,7 @@ def started(profile: Any, text: str, servers: Any = None, **more: Any) -> Run:
         {"id": 3, "method": "mcpServerStatus/list", "params": {}},
     ]
     argv = ("codex", "app-server")
-    return run(text, servers, started=app_server(profile), argv=argv, stdin=tuple(map(json.dumps, lines)), **more)
+    return run(text, servers, profile=profile, argv=argv, stdin=tuple(map(json.dumps, lines)), **more)
 
 
 def updates(found: Run) -> dict[str, list[Any]]:
@@ -320,7 +319,7 @@ def items(found: Run) -> list[tuple[str, Any]]:
     return [
         (line["item"]["status"], (line["item"]["error"] or {}).get("message"))
         for line in found.stdout
-        if line["type"] == "item.completed"
+        if line["type"] == "item.completed" and line["item"]["type"] == "mcp_tool_call"
     ]
 
 

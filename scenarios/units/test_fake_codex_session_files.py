@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fake_runtimes.codex.session import program
+from fake_runtimes.codex.command import program
 from harness.world.model import Simulation
 from scenarios.units.test_fake_codex_session import (
     BOTH,

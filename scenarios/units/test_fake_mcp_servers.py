@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fake_servers.mcp import Behaviour, HttpServer, Tool, from_table, protocol
+from fake_servers.mcp import Behaviour, HttpServer, Tool, from_table, protocol, to_table
 from fake_servers.mcp import program as stdio_program
 from fake_servers.mcp.http import NETWORK_ACTIONS
 from harness.world import Ambiguous, Child, ReadTimeout, Request, World, header
@@ -146,6 +146,49 @@ def test_what_cannot_be_answered_is_an_error_with_its_code_and_id_and_the_server
     _, refused, pong = asked(Behaviour(), hello(), READY, message, request(5, "ping"))
     assert (refused["error"]["code"], refused["id"]) == (code, number)
     assert pong == {"jsonrpc": "2.0", "id": 5, "result": {}}
+
+
+def modern(number: int, method: str, version: str = protocol.MODERN_VERSION, **params: Any) -> dict[str, Any]:
+    return request(number, method, _meta={protocol.META_VERSION: version}, **params)
+
+
+def test_a_server_that_answers_the_probe_speaks_the_newer_revision_without_a_handshake():
+    behaviour = Behaviour(discover="answer", tools=(Tool("echo", text="hi"),))
+    messages = [
+        modern(0, "server/discover"), modern(1, "tools/list"), modern(2, "tools/call", name="echo"), modern(3, "ping"),
+        modern(4, "tools/list", "1999-01-01"), LIST, hello(), request(5, "tools/list"),
+    ]  # fmt: skip
+    discovered, listed, called, ping, other, early, greeted, late = asked(behaviour, *messages)
+    server = {"_meta": {protocol.META_SERVER: {"name": "server", "version": "1.0.0"}}, "resultType": "complete"}
+    cached = {"cacheScope": "private", "ttlMs": 0}
+    assert discovered["result"] == {
+        **server, **cached, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+    }  # fmt: skip
+    assert listed["result"] == {**server, **cached, "tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
+    assert called["result"] == {**server, "content": [{"type": "text", "text": "hi"}], "isError": False}
+    assert errors([ping, other, early]) == [
+        protocol.METHOD_NOT_FOUND, protocol.UNSUPPORTED_VERSION, protocol.INVALID_REQUEST,
+    ]  # fmt: skip
+    assert other["error"]["data"] == {"supported": ["2026-07-28"], "requested": "1999-01-01"}
+    assert (greeted["result"]["protocolVersion"], "resultType" in late["result"]) == ("2025-11-25", False)
+
+
+@pytest.mark.parametrize(
+    ("message", "headers", "status", "code"),
+    [
+        (modern(1, "tools/list"), {"Mcp_Method": "tools/list"}, 200, None),
+        (modern(1, "tools/list"), {}, 400, -32020),
+        (modern(1, "tools/list"), {"Mcp_Method": "tools/list", "MCP_Protocol_Version": "2025-11-25"}, 400, -32020),
+        (modern(1, "tools/call", name="echo"), {"Mcp_Method": "tools/call"}, 400, -32020),
+        (modern(1, "tools/call", name="echo"), {"Mcp_Method": "tools/call", "Mcp_Name": "echo"}, 200, None),
+        (modern(1, "tools/call", name="no"), {"Mcp_Method": "tools/call", "Mcp_Name": "no"}, 400, -32602),
+        (modern(1, "ping"), {"Mcp_Method": "ping"}, 404, -32601),
+    ],
+)
+def test_a_request_of_the_newer_revision_needs_headers_that_agree_and_no_session(message, headers, status, code):
+    server = HttpServer(Behaviour(discover="answer"))
+    [answer] = handled(server, post(message, **{"MCP_Protocol_Version": "2026-07-28", **headers}))
+    assert (answer.status, json.loads(answer.body).get("error", {}).get("code")) == (status, code)
 
 
 def test_tools_are_refused_before_initialize_and_ping_is_not():
@@ -548,10 +591,11 @@ def test_the_older_transport_names_its_endpoint_and_answers_in_the_stream():
             (f"{URL}?session_id=unknown", json.dumps(hello())),
         ]
     )
-    assert [answer.status for answer in (accepted, ready, broken, unknown)] == [200, 202, 400, 404]
-    [_, answer] = stream.events
+    assert [answer.status for answer in (accepted, ready, broken, unknown)] == [202, 202, 400, 404]
+    [first, answer] = stream.events
+    assert (first.event, answer.event) == ("endpoint", "message")
     assert json.loads(answer.data)["result"]["protocolVersion"] == "2025-11-25"
-    assert json.loads(accepted.body) == json.loads(answer.data)
+    assert accepted.body == b"Accepted"
 
 
 def test_the_older_transport_refuses_its_stream_too():
@@ -577,6 +621,7 @@ def test_a_table_gives_the_behaviour_that_it_describes():
 
 def test_every_field_of_a_behaviour_can_be_given_by_its_own_value():
     for record in (Behaviour(), Behaviour(status=401, challenge="x", content_type="y")):
+        assert from_table(to_table(record)) == record
         given = {key: value for key, value in record._asdict().items() if value is not None}
         given["tools"] = [tool._asdict() for tool in record.tools]
         assert from_table(given) == record

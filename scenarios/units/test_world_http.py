@@ -238,6 +238,7 @@ def test_the_whole_of_a_stream_takes_as_long_as_its_events():
         response = await world.http.send(request, open_timeout_seconds=1, read_timeout_seconds=read_timeout)
         return response.body, response.events, world.clock.now()
 
+    assert StreamEvent("/messages", event="endpoint").encoded() == "event: endpoint\ndata: /messages\n\n"
     whole = b"data: one\n\ndata: two\ndata: lines\n\ndata: three\n\n"
     assert streaming(body) == (whole, None, 5)
 
@@ -254,6 +255,86 @@ def test_the_whole_of_a_stream_takes_as_long_as_its_events():
         return world.clock.now()
 
     assert streaming(endless, ends=False) == 9
+
+
+class Growing:
+    """A stream at GET, into which each POST puts the events that its body lists: `text seconds, text seconds`."""
+
+    def __init__(self, *, ends: bool = False, opens_after_seconds: float = 0.0) -> None:
+        self.events, self.ends, self.opens_after_seconds = [StreamEvent("first", 1.0)], ends, opens_after_seconds
+
+    def handle(self, request: Request, now: float, who: str) -> Response:
+        if request.method == "GET":
+            after_seconds = self.opens_after_seconds
+            return Response(200, after_seconds=after_seconds, events=self.events, ends=self.ends)
+        for item in request.body.decode().split(", "):
+            text, seconds = item.split()
+            self.events.append(StreamEvent(text, float(seconds)))
+        return Response(202)
+
+
+def grown(*posts: tuple[float, str], reads: int, ends: bool = False, opens_after_seconds: float = 0.0) -> Any:
+    """What a reader saw of such a stream, and when, while another actor posted at these times."""
+
+    async def reading(world: World) -> Any:
+        request = Request("GET", "https://as.test/sse")
+        stream = await world.http.open(request, open_timeout_seconds=1, read_timeout_seconds=30)
+        return [(await stream.read_event(99), world.clock.now()) for _ in range(reads)]
+
+    async def posting(world: World) -> None:
+        for at, text in posts:
+            await world.clock.sleep(at - world.clock.now())
+            request = Request("POST", "https://as.test/", body=text.encode())
+            await world.http.send(request, open_timeout_seconds=1, read_timeout_seconds=1)
+
+    server = Growing(ends=ends, opens_after_seconds=opens_after_seconds)
+    finished = ran(bodies={"reader": reading, "poster": posting}, servers={"https://as.test": server}, start_seconds=0)
+    assert finished.outcome.verdict == "done"
+    return finished.results["reader"]
+
+
+def test_a_stream_brings_what_a_server_adds_to_it_later_counted_from_then():
+    assert grown((2.0, "second 0"), (3.0, "third 4, fourth 1"), reads=4) == [
+        ("first", 1), ("second", 2), ("third", 7), ("fourth", 8)
+    ]  # fmt: skip
+
+
+def test_what_one_request_adds_waits_for_nothing_that_another_added():
+    assert grown((2.0, "slow 20, behind 1"), (3.0, "quick 0"), reads=4) == [
+        ("first", 1), ("quick", 3), ("slow", 22), ("behind", 23)
+    ]  # fmt: skip
+
+
+def test_what_is_added_while_a_stream_still_opens_comes_once():
+    assert grown((2.0, "early 0"), (3.0, "due 4"), reads=3, opens_after_seconds=5.0) == [
+        ("early", 5), ("first", 6), ("due", 7)
+    ]  # fmt: skip
+
+
+def test_a_stream_that_ends_does_not_grow():
+    assert grown((0.5, "late 0"), reads=2, ends=True) == [("first", 1), (None, 1)]
+
+
+def test_a_growing_stream_wakes_its_reader_for_what_is_its_own_alone():
+    async def body(world: World) -> Any:
+        streams = [
+            await world.http.open(Request("GET", url), open_timeout_seconds=1, read_timeout_seconds=30)
+            for url in ("https://one.test/", "https://two.test/")
+        ]
+        readers = [world.tasks.start(stream.read_event(50), "reader") for stream in streams]
+        request = Request("POST", "https://one.test/", body=b"mine 0")
+        await world.http.send(request, open_timeout_seconds=1, read_timeout_seconds=1)
+        await world.tasks.wait(readers[:1])
+        seen = [readers[0].result(), readers[1].done]
+        for stream in streams:
+            await stream.close()
+        await world.tasks.wait(readers)
+        return seen, readers[1].result(), await streams[0].read_event(1)
+
+    servers = {f"https://{name}.test": Growing() for name in ("one", "two")}
+    for server in servers.values():
+        server.events.clear()
+    assert alone(body, servers=servers) == (["mine", False], None, None)
 
 
 @pytest.mark.parametrize(("content", "events"), [(b"plain", ["plain", None]), (b"", [None, None])])

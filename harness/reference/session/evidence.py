@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from harness.reference.prepare.request import Runtime
@@ -85,26 +86,52 @@ def claude_verdict(lines: Iterable[str], since_seconds: float) -> str | bool | N
     """True for connected, the joined errors for failed, None for neither. The last verdict line decides."""
     verdict: str | bool | None = None
     collected: dict[str, None] = {}
-    for level, text in log_entries(lines, since_seconds):
-        if SUCCESS.search(text):
+    for entry in log_entries(lines, since_seconds):
+        if entry.connected:
             verdict, collected = True, {}
             continue
-        if level == "error" or COLLECTED.search(text):
-            collected[text] = None
-        if FAILURE.search(text):
+        if entry.collected:
+            collected[entry.text] = None
+        if entry.failed:
             verdict = False
     return SEPARATOR.join(collected) if verdict is False else verdict
 
 
-def log_entries(lines: Iterable[str], since_seconds: float) -> Iterator[tuple[str, str]]:
-    """Level and message of each entry of this run; what is no JSON object is skipped."""
+class Entry(NamedTuple):
+    """A line of a log: when it was written (None: it does not say), its text, and what it tells."""
+
+    at_milliseconds: int | None
+    text: str
+    connected: bool
+    failed: bool
+    collected: bool
+
+
+def log_entries(lines: Iterable[str], since_seconds: float) -> Iterator[Entry]:
+    """The entries of this run: stamps have milliseconds, so the limit is cut to them; one without a stamp counts."""
+    since_milliseconds = math.floor(since_seconds * 1000)
     for line in lines:
-        entry = json_object(line)
-        if entry is None or is_older(entry.get("timestamp"), since_seconds):
-            continue
-        level = next((level for level in LEVELS if entry.get(level)), "info")
-        message = entry.get(level)
-        yield level, message if isinstance(message, str) else line
+        entry = entry_of(line)
+        if entry is not None and (entry.at_milliseconds is None or entry.at_milliseconds >= since_milliseconds):
+            yield entry
+
+
+@lru_cache(maxsize=1024)
+def entry_of(line: str) -> Entry | None:
+    """The entry that a line is, None where it is no JSON object. A log is read again and again while it grows."""
+    read = json_object(line)
+    if read is None:
+        return None
+    level = next((level for level in LEVELS if read.get(level)), "info")
+    message = read.get(level)
+    text = message if isinstance(message, str) else line
+    return Entry(
+        milliseconds_of(str(read.get("timestamp"))),
+        text,
+        connected=SUCCESS.search(text) is not None,
+        failed=FAILURE.search(text) is not None,
+        collected=level == "error" or COLLECTED.search(text) is not None,
+    )
 
 
 def json_object(line: str) -> Mapping[str, Any] | None:
@@ -116,13 +143,12 @@ def json_object(line: str) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def is_older(timestamp: object, since_seconds: float) -> bool:
-    """Is an entry from before? Stamps have milliseconds, so the limit is cut to them; one that says nothing counts."""
+def milliseconds_of(timestamp: str) -> int | None:
+    """A stamp as a number; None for a text that is none."""
     try:
-        stamp = datetime.fromisoformat(str(timestamp)).timestamp()
+        return round(datetime.fromisoformat(timestamp).timestamp() * 1000)
     except (ValueError, OverflowError):
-        return False
-    return round(stamp * 1000) < math.floor(since_seconds * 1000)
+        return None
 
 
 # --- Codex and Pi -----------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Source: seed 000 "Timeouts and caching"; requirements npx-layout-containment-resolved, npx-guard-roots-independent,
 npx-guard-never-blocks-spawn, npx-heal-error-safe. Nothing that leads out of the clone is walked, and a path that
-cannot be looked at or changed stops no other.
+cannot be looked at or changed stops no other. Servers of the session may run meanwhile: what was decided on a walk is
+looked at once more right before it is done.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness.reference.npx import guard, heal, layout, paths
+from harness.reference.npx.containment import is_contained
 from harness.reference.npx.listing import Listing
 from harness.world import Stat, World
 
@@ -56,8 +58,13 @@ class Walker:
     async def note(self, path: str) -> None:
         """Write down where a path really is, if that is elsewhere."""
         real = await real_path(self.world, path)
-        if real is not None and real != paths.normalise(path):
-            self.links[paths.normalise(path)] = real
+        if real is None or real == paths.normalise(path):
+            return
+        self.links[paths.normalise(path)] = real
+        parent, _, name = paths.normalise(path).rpartition("/")
+        real_parent = await real_path(self.world, parent or "/")
+        if real_parent is not None and paths.join(real_parent, name) != real:
+            self.links[paths.join(real_parent, name)] = real
 
     async def expanded(self, shape: tuple[str, ...]) -> list[Place]:
         """The directories of one shape, relative to the clone."""
@@ -88,14 +95,14 @@ class Walker:
             return None
         if status.kind == "directory":
             return Place(path, paths.join(parent.real, name))
-        return await self.followed(path)
+        return await self.followed(path, paths.join(parent.real, name))
 
-    async def followed(self, link: str) -> Place | None:
-        """Where a link leads, as `entered`."""
+    async def followed(self, link: str, own_place: str) -> Place | None:
+        """Where a link leads, as `entered`. `own_place` is where the link itself really is."""
         real = await real_path(self.world, link)
         if real is None:
             return None
-        self.links[link] = real
+        self.links[link] = self.links[own_place] = real
         if not paths.is_within(real, self.links.get(self.clone, self.clone)):
             return None
         status = await status_of(self.world, real)
@@ -126,9 +133,11 @@ async def heal_after(world: World, clone: str, base: str, errors: Iterable[str])
     corrupt = [error for error in errors if heal.is_corruption(error)]
     if not corrupt:
         return heal.HealResult(healed=False, removed=())
+    clone, base = paths.normalise(clone), paths.normalise(base)
     found = await walk(world, clone, base)
     planned = [tree for error in corrupt for tree in removals(error, clone, base, found)]
-    removed = await remove_trees(world, tuple(dict.fromkeys(planned)))
+    own = Own(found.links.get(clone, clone), found.links.get(base, base))
+    removed = await remove_trees(world, tuple(dict.fromkeys(planned)), own)
     return heal.HealResult(bool(removed), removed)
 
 
@@ -144,11 +153,20 @@ def removals(error: str, clone: str, base: str, found: Found) -> tuple[str, ...]
     return heal.plan(error, real_clone, moved, real_base).removals
 
 
-async def remove_trees(world: World, trees: Iterable[str]) -> tuple[str, ...]:
+class Own(NamedTuple):
+    """Where the clone, and the base of all clones, really were when the walk began."""
+
+    clone: str
+    base: str
+
+
+async def remove_trees(world: World, trees: Iterable[str], own: Own) -> tuple[str, ...]:
     """Remove each; the ones that are gone then. One that fails stops no other."""
     removed = []
     for tree in trees:
         try:
+            if not is_still_own(await world.files.resolve(tree), own):
+                continue
             await world.files.remove_tree(tree)
         except OSError:
             continue
@@ -156,11 +174,17 @@ async def remove_trees(world: World, trees: Iterable[str]) -> tuple[str, ...]:
     return tuple(removed)
 
 
+def is_still_own(real: str, own: Own) -> bool:
+    """Does a tree, at the moment it is to be removed, lie in the clone's own cache?"""
+    return is_contained(real, own.base) and paths.is_within(real, own.clone)
+
+
 # --- guard ------------------------------------------------------------------------------------------------------------
 
 
 async def guard_bins(world: World, clone: str, base: str) -> guard.GuardPlan:
     """Restore the execute bit of npx programs; what was repaired and what was refused. Never raises OSError."""
+    clone, base = paths.normalise(clone), paths.normalise(base)
     plan = guard.plan(clone, await guarded_tree(world, clone, base), base)
     repaired = [repair for repair in plan.repairs if await changed_mode(world, repair)]
     return guard.GuardPlan(tuple(repaired), plan.refusals)
@@ -197,8 +221,10 @@ async def shim_at(world: World, clone: str, link: str) -> guard.Shim:
 
 
 async def changed_mode(world: World, repair: guard.Repair) -> bool:
-    """Carry one repair out; one that fails stops no other."""
+    """Carry one repair out, unless a link has come into the target's path. One that fails stops no other."""
     try:
+        if await world.files.resolve(repair.target) != repair.target:
+            return False
         await world.files.chmod(repair.target, repair.mode)
     except OSError:
         return False

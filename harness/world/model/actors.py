@@ -28,6 +28,9 @@ class Actor:
         stdin: Sequence[str] = (),
     ) -> None:
         self.name, self.pid, self.parent = name, pid, parent
+        self.children: list[Actor] = []
+        if parent is not None:
+            parent.children.append(self)
         self.variables, self.directory, self.user = dict(env), directory, user
         self.alive = True
         self.exit_code: int | None = None

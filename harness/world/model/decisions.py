@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -18,6 +19,12 @@ class Decision(NamedTuple):
     kind: str
     arity: int
     value: int
+
+
+@lru_cache(maxsize=1024)
+def decision(kind: str, arity: int, value: int) -> Decision:
+    """One of the few that there are: a run takes them ten thousands of times."""
+    return Decision(kind, arity, value)
 
 
 class Divergence(Exception):  # noqa: N818 - a verdict, not a fault of anybody
@@ -130,5 +137,5 @@ class Recording:
     def choose(self, kind: str, arity: int) -> int:
         """What the source says."""
         value = self._choose(kind, arity)
-        self.taken.append(Decision(kind, arity, value))
+        self.taken.append(decision(kind, arity, value))
         return value

@@ -50,17 +50,24 @@ class Fault(NamedTuple):
     def matches(self, site: Site) -> bool:
         """Whether it may strike here."""
         return (
-            fnmatchcase(site.port, self.port)
-            and fnmatchcase(site.actor, self.actor)
+            self.is_meant(site.actor)
+            and fnmatchcase(site.port, self.port)
             and fnmatchcase(site.label, self.label)
             and self.nth in (None, site.occurrence)
             and self.after_seconds <= site.now <= self.before_seconds
             and fnmatchcase(site.content, self.content)
         )
 
+    def is_meant(self, actor: str) -> bool:
+        """Whether it may strike this actor."""
+        return fnmatchcase(actor, self.actor)
+
 
 class FaultPlan:
-    """The faults of one run. Without faults it never asks the decisions anything."""
+    """The faults of one run. Without faults it never asks the decisions anything.
+
+    `actions` are all that its faults may do: where none of them can strike nobody need ask.
+    """
 
     def __init__(self, faults: Sequence[Fault] = ()) -> None:
         self.faults = tuple(faults)
@@ -69,6 +76,7 @@ class FaultPlan:
                 raise WorldFault(f"no fault has the action {fault.action!r}; there are {', '.join(sorted(ACTIONS))}")
             if fault.action in ANSWERS and fault.answer is None:
                 raise WorldFault(f"a fault {fault.action!r} needs its answer")
+        self.actions = frozenset(fault.action for fault in self.faults)
         self._struck = [0] * len(self.faults)
         self._met: dict[tuple[str, str, str], int] = {}
 

@@ -6,11 +6,14 @@ import errno
 
 from harness.world.errors import failure
 from harness.world.model.actors import Actor
+from harness.world.model.faults import Fault
 from harness.world.model.files import Node
 from harness.world.model.port import Port
 from harness.world.model.simulation import Simulation
 from harness.world.ports import Stat
 from harness.world.sites import CHANGE_ACTIONS, READ_ACTIONS, WRITE_ACTIONS, surviving
+
+TRUNCATED_ACTIONS = WRITE_ACTIONS - {"eacces"}
 
 
 class ModelLock(Port):
@@ -42,35 +45,28 @@ class ModelFiles(Port):
     def _absolute(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._actor.directory.rstrip('/')}/{path}"
 
-    async def _enter(
-        self, verb: str, path: str, actions: frozenset[str] = READ_ACTIONS, *, behind: str = ""
-    ) -> tuple[str, str]:
-        """The absolute path, and what strikes that the caller must give its effect (torn, enospc)."""
-        where = self._absolute(path)
-        fault = await self._reach(f"{verb} {where}{behind}", actions)
-        if fault is not None and fault.action == "eacces":
-            raise failure(errno.EACCES, path)
-        return where, "" if fault is None else fault.action
-
     async def read(self, path: str) -> bytes:
         """A file's content."""
-        where, _ = await self._enter("read", path)
+        where = self._absolute(path)
+        refuse(await self._reach(f"read {where}", READ_ACTIONS), path)
         return self._simulation.tree.read(where, self._actor.user)
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """In place: truncated first, so that a kill between the two leaves an empty file."""
-        where, struck = await self._enter("write", path, WRITE_ACTIONS)
+        where = self._absolute(path)
+        struck = refuse(await self._reach(f"write {where}", WRITE_ACTIONS), path)
         simulation, user = self._simulation, self._actor.user
         node = simulation.tree.open(where, mode, user, simulation.now)
         node.content, node.modified = b"", simulation.now
-        fault = await self._reach(f"truncated {where}", WRITE_ACTIONS - {"eacces"})
+        fault = await self._reach(f"truncated {where}", TRUNCATED_ACTIONS)
         node.content, node.modified = surviving(content, struck, "" if fault is None else fault.action), simulation.now
         if struck or fault is not None:
             raise failure(errno.ENOSPC, path)
 
     async def append(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """At the end."""
-        where, struck = await self._enter("append", path, WRITE_ACTIONS)
+        where = self._absolute(path)
+        struck = refuse(await self._reach(f"append {where}", WRITE_ACTIONS), path)
         simulation = self._simulation
         part = surviving(content, struck)
         simulation.tree.write(where, part, mode, self._actor.user, simulation.now, append=True)
@@ -79,7 +75,8 @@ class ModelFiles(Port):
 
     async def write_atomic(self, path: str, content: bytes, *, mode: int | None = None) -> None:
         """Temporary file, switch point, rename, switch point. An error leaves no temporary file, a kill does."""
-        where, struck = await self._enter("write", path, WRITE_ACTIONS)
+        where = self._absolute(path)
+        struck = refuse(await self._reach(f"write {where}", WRITE_ACTIONS), path)
         simulation, user = self._simulation, self._actor.user
         tree = simulation.tree
         existing = tree.stat(where, user)
@@ -101,28 +98,32 @@ class ModelFiles(Port):
 
     async def stat(self, path: str) -> Stat | None:
         """What is there."""
-        where, _ = await self._enter("stat", path)
+        where = self._absolute(path)
+        refuse(await self._reach(f"stat {where}", READ_ACTIONS), path)
         return self._simulation.tree.stat(where, self._actor.user)
 
     async def names(self, path: str) -> tuple[str, ...]:
         """The names in a directory."""
-        where, _ = await self._enter("list", path)
+        where = self._absolute(path)
+        refuse(await self._reach(f"list {where}", READ_ACTIONS), path)
         return self._simulation.tree.names(where, self._actor.user)
 
     async def make_directory(self, path: str, *, mode: int = 0o755) -> None:
         """With its parents."""
-        where = await self._change("mkdir", path)
+        where = self._absolute(path)
+        refuse_new(await self._reach(f"mkdir {where}", CHANGE_ACTIONS), path)
         self._simulation.tree.make_directory(where, mode, self._actor.user, self._simulation.now)
 
     async def rename(self, source: str, target: str) -> None:
         """Move."""
-        to = self._absolute(target)
-        where, _ = await self._enter("rename", source, behind=f" to {to}")
+        where, to = self._absolute(source), self._absolute(target)
+        refuse(await self._reach(f"rename {where} to {to}", READ_ACTIONS), source)
         self._simulation.tree.rename(where, to, self._actor.user, self._simulation.now)
 
     async def remove(self, path: str) -> None:
         """A file, link or empty directory."""
-        where, _ = await self._enter("remove", path)
+        where = self._absolute(path)
+        refuse(await self._reach(f"remove {where}", READ_ACTIONS), path)
         self._simulation.tree.remove(where, self._actor.user, self._simulation.now)
 
     async def remove_tree(self, path: str) -> None:
@@ -136,22 +137,26 @@ class ModelFiles(Port):
 
     async def chmod(self, path: str, mode: int) -> None:
         """Change the permission bits."""
-        where, _ = await self._enter("chmod", path)
+        where = self._absolute(path)
+        refuse(await self._reach(f"chmod {where}", READ_ACTIONS), path)
         self._simulation.tree.chmod(where, mode, self._actor.user)
 
     async def make_link(self, path: str, target: str) -> None:
         """A symbolic link."""
-        where = await self._change("symlink", path)
+        where = self._absolute(path)
+        refuse_new(await self._reach(f"symlink {where}", CHANGE_ACTIONS), path)
         self._simulation.tree.make_link(where, target, self._actor.user, self._simulation.now)
 
     async def resolve(self, path: str) -> str:
         """The real path."""
-        where, _ = await self._enter("resolve", path)
+        where = self._absolute(path)
+        refuse(await self._reach(f"resolve {where}", READ_ACTIONS), path)
         return self._simulation.tree.resolve(where, self._actor.user)
 
     async def lock(self, path: str, *, timeout_seconds: float | None = None) -> ModelLock | None:
         """An exclusive lock on the file at a path; the file is made when it is not there."""
-        where = await self._change("lock", path)
+        where = self._absolute(path)
+        refuse_new(await self._reach(f"lock {where}", CHANGE_ACTIONS), path)
         simulation = self._simulation
         node = simulation.tree.open(where, 0o644, self._actor.user, simulation.now)
         until = None if timeout_seconds is None else simulation.now + timeout_seconds
@@ -163,9 +168,17 @@ class ModelFiles(Port):
         self._actor.held_files.append(node)
         return lock
 
-    async def _change(self, verb: str, path: str) -> str:
-        """Before something new is made: a full disk has no room for it."""
-        where, struck = await self._enter(verb, path, CHANGE_ACTIONS)
-        if struck:
-            raise failure(errno.ENOSPC, path)
-        return where
+
+def refuse(fault: Fault | None, path: str) -> str:
+    """Raise where access is denied; else what strikes that the caller must give its effect (torn, enospc)."""
+    if fault is None:
+        return ""
+    if fault.action == "eacces":
+        raise failure(errno.EACCES, path)
+    return fault.action
+
+
+def refuse_new(fault: Fault | None, path: str) -> None:
+    """Before something new is made: a full disk has no room for it either."""
+    if refuse(fault, path):
+        raise failure(errno.ENOSPC, path)

@@ -13,6 +13,7 @@ from harness.world.errors import failure
 from harness.world.ports import Stat
 
 MAXIMUM_LINKS = 40
+NO_NAMES = ("", ".", "..")
 _READ, _WRITE, _SEARCH = 4, 2, 1
 
 
@@ -104,9 +105,11 @@ class Tree:
 
     def make_directory(self, path: str, mode: int, user: int, now: float) -> None:
         """A directory with its parents."""
+        parts = _parts(path)
+        if user == 0 and self._make_plainly(parts, mode, now):
+            return
         if self.is_directory(path, user):
             return
-        parts = _parts(path)
         for count in range(1, len(parts) + 1):
             partial = "/" + "/".join(parts[:count])
             last = count == len(parts)
@@ -212,8 +215,8 @@ class Tree:
 
     def _find(self, path: str, user: int, *, follow: bool = True) -> Found:
         """Where a path leads; its last component may be missing, and is followed when it is a link and `follow`."""
-        if user == 0 and path[-1:] != "/":
-            plain = self._find_plainly(_parts(path))
+        if user == 0 and path.startswith("/"):
+            plain = self._find_plainly(path)
             if plain is not None:
                 return plain
         waiting = _parts(path)[::-1]
@@ -246,21 +249,41 @@ class Tree:
             _children(node, path)
         return Found(reached[-2][1] if name else self.root, name, node, _joined(reached))
 
-    def _find_plainly(self, parts: list[str]) -> Found | None:
-        """The common case, for root: no link and no `..` on the way, the last component there or not."""
-        here, node = self.root, self.root
-        last = len(parts) - 1
-        for index, part in enumerate(parts):
-            children = node.children
-            if children is None or part == "..":
+    def _find_plainly(self, path: str) -> Found | None:
+        """The common case, for root: only directories on the way, at its end no link; None where it is another.
+
+        Nothing in a directory is called like the components that are no names, so none of them is found.
+        """
+        _, *above, name = path.split("/")
+        node = self.root
+        for part in above:
+            child = node.children.get(part) if node.children else None
+            if child is None or child.target is not None:
                 return None
-            child = children.get(part)
+            node = child
+        if node.children is None or name in NO_NAMES:
+            return None
+        child = node.children.get(name)
+        return Found(node, name, child, path) if child is None or child.target is None else None
+
+    def _make_plainly(self, parts: list[str], mode: int, now: float) -> bool:
+        """The common case of making a directory, for root: nothing but directories on the way. False: it is another."""
+        node, depth = self.root, 0
+        for part in parts:
+            child = (node.children or {}).get(part)
             if child is None:
-                return Found(node, part, None, "/" + "/".join(parts)) if index == last else None
-            if child.target is not None:
-                return None
-            here, node = node, child
-        return Found(here, parts[-1] if parts else "", node, "/" + "/".join(parts))
+                break
+            if child.children is None:
+                return False
+            node, depth = child, depth + 1
+        missing = parts[depth:]
+        if ".." in missing:
+            return False
+        for part in missing:
+            made = _children(node, part)[part] = _directory(mode, 0, now)
+            node.modified = now
+            node = made
+        return True
 
 
 def _directory(mode: int, user: int, now: float) -> Node:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 
 from harness.world.errors import Ambiguous, NotSent, ReadTimeout
 from harness.world.model.actors import Actor
@@ -14,18 +15,48 @@ from harness.world.sites import HTTP_ACTIONS, NEVER_SENT, STREAM_ACTIONS, origin
 
 
 class ModelStream(Port):
-    """An open answer, its events timed from the moment it was opened."""
+    """An open answer. Events wait here by the time at which they are due, whoever reads and when."""
 
-    __slots__ = ("_broken", "_changed", "_closed", "_events", "_label", "_next_at", "_response")
+    __slots__ = ("_broken", "_changed", "_closed", "_coming", "_count", "_given", "_label", "_live", "_response")
     kind = "http"
 
-    def __init__(self, simulation: Simulation, actor: Actor, response: Response, label: str) -> None:
+    def __init__(self, simulation: Simulation, actor: Actor, label: str) -> None:
         super().__init__(simulation, actor)
-        self._response, self._label = response, f"event of {label}"
-        self._events: list[StreamEvent] = list(response.events or ())
-        self._next_at = simulation.now
+        self._label = f"event of {label}"
+        self._response = Response(0)
+        self._live: list[StreamEvent] = []
+        self._given: int | None = None
+        self._count = 0
+        self._coming: list[tuple[float, int, str]] = []
         self._broken = self._closed = False
         self._changed = Condition()
+
+    def follow(self, events: Sequence[StreamEvent]) -> None:
+        """See what a server adds to what it has just given, from now on."""
+        if isinstance(events, list):
+            self._live, self._given, self._count = events, len(events), len(events)
+            self._simulation.streams.append(self)
+
+    def begin(self, response: Response) -> None:
+        """The answer is there: what it brings counts from now."""
+        self._response = response
+        self._add((response.events or ())[: self._given], 0)
+
+    def take(self) -> bool:
+        """Look for what was added to the list; False when nobody will read it."""
+        if self._closed or self._broken or not self._actor.alive:
+            return False
+        if len(self._live) > self._count:
+            first, self._count = self._count, len(self._live)
+            self._add(self._live[first:], first)
+            self._simulation.scheduler.notify(self._changed)
+        return True
+
+    def _add(self, events: Sequence[StreamEvent], first: int) -> None:
+        due = self._simulation.now
+        for number, event in enumerate(events, first):
+            due += event.after_seconds
+            heappush(self._coming, (due, number, event.data))
 
     @property
     def status(self) -> int:
@@ -45,11 +76,10 @@ class ModelStream(Port):
             self._broken = True
             simulation.scheduler.notify(self._changed)
         until = simulation.now + timeout_seconds
-        while not self._broken and not self._closed and (self._events or not self._response.ends):
-            due = self._next_at + self._events[0].after_seconds if self._events else until + 1
-            if due <= simulation.now:
-                self._next_at = due
-                return self._events.pop(0).data
+        while not self._broken and not self._closed and (self._coming or not self._response.ends):
+            due = self._coming[0][0] if self._coming else until
+            if self._coming and due <= simulation.now:
+                return heappop(self._coming)[2]
             if simulation.now >= until:
                 raise ReadTimeout
             await self._changed.wait(min(due, until))
@@ -79,17 +109,21 @@ class ModelHttp(Port):
             await self._wait_for_answer(event.after_seconds, read_timeout_seconds)
         if not response.ends:
             await self._wait_for_answer(float("inf"), read_timeout_seconds)
-        return response._replace(body="".join(map(event_text, response.events)).encode(), events=None)
+        return response._replace(body="".join(event.encoded() for event in response.events).encode(), events=None)
 
     async def open(self, request: Request, *, open_timeout_seconds: float, read_timeout_seconds: float) -> ModelStream:
         """The answer as a stream."""
-        response = await self._exchange(request, open_timeout_seconds, read_timeout_seconds)
+        stream = ModelStream(self._simulation, self._actor, f"{request.method} {request.url}")
+        response = await self._exchange(request, open_timeout_seconds, read_timeout_seconds, stream)
         if response.events is None:
             events = (StreamEvent(response.body.decode(errors="replace")),) if response.body else ()
             response = response._replace(events=events)
-        return ModelStream(self._simulation, self._actor, response, f"{request.method} {request.url}")
+        stream.begin(response)
+        return stream
 
-    async def _exchange(self, request: Request, open_timeout: float, read_timeout: float) -> Response:
+    async def _exchange(
+        self, request: Request, open_timeout: float, read_timeout: float, stream: ModelStream | None = None
+    ) -> Response:
         simulation = self._simulation
         label = f"{request.method} {request.url}"
         fault = await self._reach(label, HTTP_ACTIONS, request.body)
@@ -109,8 +143,12 @@ class ModelHttp(Port):
             response: Response = await self._ask(
                 server.handle, request, simulation.now, self._actor.name, whose=f"the server {place}"
             )
+            if simulation.streams:
+                simulation.streams = [each for each in simulation.streams if each.take()]
         if fault is not None and fault.answer is not None:
             response = fault.answer
+        if stream is not None and response.events is not None and not response.ends:
+            stream.follow(response.events)
         simulation.emit(self._actor.name, "request", {"at": label, "status": response.status})
         answered_at = simulation.now + response.after_seconds + (fault.seconds if fault is not None else 0.0)
         until = simulation.now + read_timeout
@@ -130,9 +168,3 @@ class ModelHttp(Port):
             raise Ambiguous("timeout")
         if answered_at > self._simulation.now:
             await Wait((), answered_at)
-
-
-def event_text(event: StreamEvent) -> str:
-    """An event as it stands in the body of a stream."""
-    lines = "".join(f"data: {line}\n" for line in event.data.split("\n"))
-    return f"{lines}\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, NoReturn
 
 from harness.world.errors import WorldFault
@@ -11,6 +11,9 @@ from harness.world.model.faults import Fault
 from harness.world.model.scheduler import Gone, Halt, Point, Wait
 from harness.world.model.simulation import Simulation
 from harness.world.sites import ANY_ACTIONS
+
+SWITCH = Point("port")
+"""One for all switch points of ports: what is known of each, holds and faults are told."""
 
 
 class Port:
@@ -26,35 +29,34 @@ class Port:
         if not self._actor.alive:
             raise Gone(f"{self._actor.name} has ended")
 
-    async def _reach(
+    def _reach(
         self, label: str, actions: frozenset[str] = ANY_ACTIONS, content: bytes | None = None
-    ) -> Fault | None:
-        """A switch point: holds keep the actor here, then others may run, then a fault may strike.
+    ) -> Awaitable[Fault | None]:
+        """A switch point, to be awaited: holds keep the actor here, then others may run, then a fault may strike.
 
-        A fault that kills never comes back; any other is answered, for the port to give it its effect.
+        A fault that kills never comes back; any other is answered, for the port to give it its effect. Where
+        neither hold nor fault can be, awaiting the bare point is all.
         """
         simulation = self._simulation
         if not self._actor.alive:
             raise Gone(f"{self._actor.name} has ended")
+        if simulation.holds or not simulation.faults.actions.isdisjoint(actions):
+            return self._reach_watched(label, actions, content)
+        return SWITCH
+
+    async def _reach_watched(self, label: str, actions: frozenset[str], content: bytes | None) -> Fault | None:
+        simulation, name = self._simulation, self._actor.name
         if simulation.holds:
             await simulation.hold(self._actor, label)
-        await Point(label)
-        if not simulation.faults.faults:
+        await SWITCH
+        if simulation.faults.actions.isdisjoint(actions):
             return None
-        return await self._strike(label, actions, "" if content is None else content.decode(errors="replace"))
-
-    async def _strike(self, label: str, actions: frozenset[str], content: str) -> Fault | None:
-        simulation, name = self._simulation, self._actor.name
-        fault: Fault | None = await self._ask(
-            simulation.faults.strike,
-            self.kind,
-            name,
-            label,
-            simulation.now - simulation.started_seconds,
-            simulation.decisions,
-            actions,
-            content,
-        )
+        text = "" if content is None else content.decode(errors="replace")
+        since_start = simulation.now - simulation.started_seconds
+        try:
+            fault = simulation.faults.strike(self.kind, name, label, since_start, simulation.decisions, actions, text)
+        except BaseException as error:  # noqa: BLE001 - a decision source may end the run with anything
+            await Halt(error)
         if fault is None:
             return None
         simulation.emit(name, "fault", {"action": fault.action, "at": label})

@@ -47,7 +47,7 @@ class Halt:
 
 
 class Point:
-    """A switch point: awaiting it lets others run. `label` says where, for holds and timelines."""
+    """A switch point: awaiting it lets others run. `label` says where, to whoever looks at a task."""
 
     __slots__ = ("label",)
 
@@ -103,7 +103,6 @@ class ScheduledTask:
         "name",
         "observed",
         "owner",
-        "point",
         "result",
         "stalled",
         "timer",
@@ -118,7 +117,6 @@ class ScheduledTask:
         self.finished = Condition()
         self.conditions: tuple[Condition, ...] = ()
         self.timer = 0
-        self.point: Any = None
         self.stalled = False
         self.observed = False
 
@@ -225,7 +223,6 @@ class Scheduler:
             self._finish(task)
         else:
             task.answer = None
-            task.point = point
             if point.__class__ is Point:
                 self._ready.insert(0, task)
             elif point.__class__ is Wait:

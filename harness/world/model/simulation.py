@@ -44,6 +44,13 @@ Launcher = Callable[[Sequence[str], Mapping[str, str], str], Program | None]
 """From argv, environment and directory to what stands in for the program; None, or an OSError, when nothing does."""
 
 
+class Growing(Protocol):
+    """A stream to which a server may add."""
+
+    def take(self) -> bool:
+        """Look for what was added, now that a server has handled a request; False: there is no need to ask again."""
+
+
 class Simulation:
     """Builds and runs one model world, once.
 
@@ -93,6 +100,7 @@ class Simulation:
         self.actors: list[Actor] = []
         self.file_locks: dict[Node, object] = {}
         self.file_freed = Condition()
+        self.streams: list[Growing] = []
         self.closed = False
         self._names: dict[str, int] = {}
         self._happened = Condition()
@@ -262,10 +270,9 @@ class Simulation:
         actor.stdin.reader_open = False
         for pipe in (actor.stdout, actor.stderr):
             pipe.close_writer(scheduler)
-        for child in self.actors:
-            if child.parent is actor:
-                child.stdin.close_writer(scheduler)
-                child.stdout.reader_open = child.stderr.reader_open = False
+        for child in actor.children:
+            child.stdin.close_writer(scheduler)
+            child.stdout.reader_open = child.stderr.reader_open = False
         self.emit(actor.name, "ended", {"exit_code": code})
         scheduler.notify(actor.ended)
 

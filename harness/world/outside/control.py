@@ -1,13 +1,17 @@
 """Asking whoever steers the world: one JSON object a line over a Unix socket, one answer to each.
 
+    {"do": "started", "actor": A}                                                        -> {}
     {"do": "event", "actor": A, "event": NAME, "details": {...}}                         -> {}
     {"do": "point", "actor": A, "port": P, "label": L, "actions": [...], "content": C}   -> {} or {"fault": {...}}
     {"do": "launch", "actor": A, "argv": [...], "env": {...}, "directory": D}            -> {"argv", "name", "env"}
                                                                                             or {"errno": 2}
+    {"do": "printed", "actor": A, "stream": "stdout", "text": LINES}                     -> {}
+    {"do": "ended", "actor": A, "exit_code": N}                                          -> {}
     {"do": "resolve", "actor": A, "origin": "https://mcp.test"}                          -> {"host", "port"} or {}
 
 A point is answered when its holds let go; the actor stays at it until then. An actor that is to be killed there gets
-no answer. Where nobody steers, nothing is asked: events go to a file or nowhere, programs and hosts are what they are.
+no answer. An actor whose last connection is closed without a word has been killed. Where nobody steers, nothing is
+asked: events go to a file or nowhere, programs and hosts are what they are.
 """
 
 from __future__ import annotations

@@ -41,6 +41,11 @@ class Pace(NamedTuple):
         return seconds / self.scale
 
 
+def anchored(scale: float, world_seconds: float) -> Pace:
+    """A pace that begins now, at that moment of the world."""
+    return Pace(scale, time.time(), world_seconds)
+
+
 class Setting(NamedTuple):
     """Where a process is.
 

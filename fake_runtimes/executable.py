@@ -1,0 +1,166 @@
+"""The fake runtimes as programs for PATH: which version one is, and what its model does, by flags or environment.
+
+    MCP_FAKE_PROFILE=2.1.328 MCP_FAKE_PLAN='[{"text": "hello"}]' claude -p "go on"
+
+`--fake-profile` and `--fake-plan` say the same on the command line and are taken away before the program reads it;
+`--about` alone tells what it is. `WORLD_TIME_SCALE` makes all waits that many times shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+from fake_runtimes.plan import AT_ONCE, Plan, PlanError, read_plan
+from fake_runtimes.profile import PINNED, Profile, UnknownProfileError, known_profiles, load_profile, parse_runtime
+from fake_runtimes.text import JsonTextError, parse_json
+from harness.world import World
+from harness.world.ports import Program
+
+PROFILE_VARIABLE, PLAN_VARIABLE = "MCP_FAKE_PROFILE", "MCP_FAKE_PLAN"
+PROFILE_FLAG, PLAN_FLAG, ABOUT_FLAG = "--fake-profile", "--fake-plan", "--about"
+DONE, UNUSABLE = 0, 64
+"""`UNUSABLE` is the exit code of a fake that was told something that it cannot be; no runtime has it."""
+
+ABOUT = """\
+{program}: a stand-in for {runtime} {version}, part of mcp-harness. It is not the real program and asks no model:
+its answers are a plan ({plan_variable}), its behaviour towards MCP servers is that of the profile
+({profile_variable}; known: {known}).
+Profiles were written from measurements of the real programs. Nothing certifies this one against a real program on
+this machine; what was not measured stands in fake_runtimes/README.md."""
+
+
+class Told(NamedTuple):
+    """What a fake was told to be, as text, and the command line that is left."""
+
+    profile: str
+    plan: str
+    argv: tuple[str, ...]
+
+
+class UnusableError(Exception):
+    """A profile or plan that cannot be used; the message says why."""
+
+
+def program(runtime: str, told: Told) -> Program:
+    """The program of that runtime as it was told to be."""
+
+    async def run(world: World, argv: Sequence[str]) -> int:  # noqa: ARG001 - it is what is left of it that counts
+        try:
+            profile = profile_of(runtime, told.profile)
+            if told.argv[1:] == (ABOUT_FLAG,):
+                await world.processes.write_line(about(runtime, profile))
+                return DONE
+            plan = plan_of(told.plan)
+        except UnusableError as error:
+            await world.processes.write_error(f"mcp-fake-{runtime}: {error}")
+            return UNUSABLE
+        return await command(runtime, profile, plan)(world, told.argv)
+
+    return run
+
+
+def told_by(argv: Sequence[str], variables: Mapping[str, str]) -> Told:
+    """The flags, else the environment. Flags count up to `--`."""
+    found = {PROFILE_FLAG: variables.get(PROFILE_VARIABLE, ""), PLAN_FLAG: variables.get(PLAN_VARIABLE, "")}
+    left, kept = list(argv), []
+    while left and left[0] != "--":
+        word = left.pop(0)
+        name, equals, value = word.partition("=")
+        if name in found and (equals or left):
+            found[name] = value if equals else left.pop(0)
+        else:
+            kept.append(word)
+    return Told(found[PROFILE_FLAG], found[PLAN_FLAG], (*kept, *left))
+
+
+def profile_of(runtime: str, told: str) -> Profile:
+    """The profile by its name, by `runtime@version` or by the version alone; the pinned one without any word.
+
+    Raises UnusableError.
+    """
+    names = (told, f"{runtime}-{told}") if told else (PINNED[runtime],)
+    try:
+        profile = load_profile(next((name for name in names if name in known_profiles()), "") or parse_runtime(told))
+    except UnknownProfileError as error:
+        raise UnusableError(f"{PROFILE_VARIABLE}: {error}") from None
+    if profile.runtime != runtime:
+        raise UnusableError(f"{PROFILE_VARIABLE}: {told!r} is no profile of {runtime}")
+    return profile
+
+
+def plan_of(told: str) -> Plan:
+    """The plan: JSON in itself, or the path of a file that holds it. Raises UnusableError.
+
+    What a fake is told is no part of what it does: the file is read past the world, which may be steered.
+    """
+    if not told:
+        return AT_ONCE
+    text = told
+    if told.lstrip()[:1] not in ("{", "["):
+        try:
+            with open(told, encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes long to load
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnusableError(f"{PLAN_VARIABLE}: {error}") from None
+    try:
+        return read_plan(parse_json(text))
+    except JsonTextError as error:
+        raise UnusableError(f"{PLAN_VARIABLE}: line {error.line}, column {error.column}: {error}") from None
+    except PlanError as error:
+        raise UnusableError(f"{PLAN_VARIABLE}: {error}") from None
+
+
+def command(runtime: str, profile: Profile, plan: Plan) -> Program:
+    """The runtime's own program; only this one's modules are loaded."""
+    if runtime == "claude":
+        from fake_runtimes.claude.command import program as claude_program
+
+        return claude_program(profile, plan)
+    if runtime == "codex":
+        from fake_runtimes.codex.command import program as codex_program
+
+        return codex_program(profile, plan)
+    from fake_runtimes.pi.command import program as pi_program
+
+    return pi_program(profile, plan)
+
+
+def about(runtime: str, profile: Profile) -> str:
+    """What the fake says of itself, since `--version` speaks as the real program does."""
+    return ABOUT.format(
+        program=f"mcp-fake-{runtime}",
+        runtime=runtime,
+        version=profile.version,
+        plan_variable=PLAN_VARIABLE,
+        profile_variable=PROFILE_VARIABLE,
+        known=", ".join(name for name in known_profiles() if name.startswith(f"{runtime}-")),
+    )
+
+
+def claude() -> NoReturn:
+    """The console script `mcp-fake-claude`, and `bin/claude`."""
+    start("claude")
+
+
+def codex() -> NoReturn:
+    """The console script `mcp-fake-codex`, and `bin/codex`."""
+    start("codex")
+
+
+def pi() -> NoReturn:
+    """The console script `mcp-fake-pi`, and `bin/pi`."""
+    start("pi")
+
+
+def start(runtime: str) -> NoReturn:
+    """Be this process. The variables of its own are hidden from the program, and so from what that starts."""
+    import os  # noqa: TID251 - before there is a world
+    import sys
+
+    from harness.world.blocking import main
+
+    told = told_by(sys.argv, os.environ)
+    for name in (PROFILE_VARIABLE, PLAN_VARIABLE):
+        os.environ.pop(name, None)
+    main(program(runtime, told), sys.argv)

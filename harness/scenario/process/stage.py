@@ -1,0 +1,258 @@
+"""A scenario's cast as real processes below one temporary folder, which stands for the root of its file system.
+
+Whatever a process says has the folder's name taken out, so that paths read as they do at every other tier.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fake_servers.mounts import Mount, TestAuthority
+from harness.scenario.cast import Cast
+from harness.scenario.model import HOME
+from harness.scenario.naming import OPERATOR, NamedHold
+from harness.scenario.process.jobs import run_as_process
+from harness.scenario.process.stand_ins import StandIns
+from harness.scenario.sessions import Job
+from harness.scenario.stage import Kept, Plan, Point, matcher
+from harness.world import World
+from harness.world.live.forks import Fork
+from harness.world.live.store import committed
+from harness.world.live.threads import in_thread
+from harness.world.model import Event, Hold
+from harness.world.outside.controller import Arrival, Controller, Steered
+from harness.world.outside.reaping import adopt_orphans, reap
+from harness.world.outside.setting import CONTROL_VARIABLE, Pace, Setting
+from harness.world.ports import Stat
+
+KINDS = {0o100000: "file", 0o040000: "directory", 0o120000: "link"}
+KIND_BITS, MODE_BITS = 0o170000, 0o7777
+PRELOADED = ("harness.scenario.process.jobs",)
+NOT_IN_A_SLUG = re.compile(r"[^a-zA-Z0-9]")
+RUNTIME_DIRECTORY = "/run"
+"""Where the fake keyring lies: below the folder, as everything does."""
+
+
+class ProcessStage:
+    """One run, used once. `variant` is in place in every job."""
+
+    def __init__(self, cast: Cast, pace: Pace, *, variant: str | None = None, notes_points: bool = False) -> None:
+        self.cast, self.pace, self.variant = cast, pace, variant
+        self.jobs: dict[str, Job] = {}
+        self.given_files: set[str] = set()
+        self.folder = Path(tempfile.mkdtemp(prefix="mcp-")).resolve()
+        self.root = str(self.folder / "root")
+        self.slug = NOT_IN_A_SLUG.sub("-", self.root)
+        self.store = str(self.folder / "rows.db")
+        self.faults = Plan(cast.faults())
+        self.forks: list[Fork] = []
+        self.ended_seconds = pace.now()
+        self.authority = TestAuthority(self.folder)
+        self.mount = Mount(cast.sites, pace=pace, authority=self.authority)
+        self.controller = NotingController(self, notes_points=notes_points)
+
+    @contextmanager
+    def open(self, limit_seconds: float) -> Iterator[None]:
+        """Servers and controller are there, for so many real seconds at most; afterwards every process is gone."""
+        adopt_orphans()
+        try:
+            with self.mount:
+                self.controller.endpoints = {origin: port for origin, (_, port) in self.mount.addresses.items()}
+                with self.controller, self.controller.limited(limit_seconds):
+                    yield
+                self.ended_seconds = self.now
+        finally:
+            for fork in self.forks:
+                fork.end()
+            reap(f"{CONTROL_VARIABLE}={self.controller.path}")
+
+    def remove(self) -> None:
+        """Remove the folder with all that was written."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def setting(self, name: str) -> Setting:
+        """What an actor is told."""
+        return Setting(name, self.controller.path, "", self.pace, str(self.authority.path))
+
+    def normal(self, text: str) -> str:
+        """A text of a process as it reads at every tier."""
+        return text.replace(self.root, "").replace(self.slug, "") if text else text
+
+    # --- what the operator acts on
+
+    @property
+    def now(self) -> float:
+        """The world's time."""
+        return self.pace.now()
+
+    def real(self, path: str) -> str:
+        """Where a path of the scenario is."""
+        return f"{self.root}{path}"
+
+    def localized(self, text: str) -> str:
+        """A text of the scenario with the paths in it made real."""
+        return text.replace(HOME, self.real(HOME))
+
+    def localized_value(self, value: Any) -> Any:
+        """A value with every text in it localized."""
+        if isinstance(value, str):
+            return self.localized(value)
+        if isinstance(value, Mapping):
+            return {key: self.localized_value(item) for key, item in value.items()}
+        return [self.localized_value(item) for item in value] if isinstance(value, list | tuple) else value
+
+    def make_directory(self, path: str) -> None:
+        """With its parents, as a person would before a run."""
+        Path(self.real(path)).mkdir(parents=True, exist_ok=True)
+
+    def put(self, path: str, text: str, mode: int) -> None:
+        """A file that is there before anybody acts."""
+        where = Path(self.real(path))
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_text(self.localized(text), encoding="utf-8")
+        where.chmod(mode)
+        self.given_files.add(path)
+
+    def start_job(self, job: Job, after_seconds: Sequence[float]) -> Steered:
+        """Start a session in a process of its own."""
+        environment = self.localized_value(job.environment) | {"XDG_RUNTIME_DIR": self.real(RUNTIME_DIRECTORY)}
+        actor = self.controller.register(job.session, None, environment)
+        self.jobs[actor.name] = job
+        here = job._replace(
+            clone=self.real(job.clone),
+            catalog=self.localized_value(job.catalog),
+            secrets=self.localized_value(job.secrets),
+            environment=environment,
+        )
+        arguments = (here, self.setting(actor.name), self.store, after_seconds[0], self.variant)
+        fork = Fork(run_as_process, arguments, PRELOADED, lambda code: self.controller.ended(actor, code))
+        actor.pid = fork.pid
+        self.forks.append(fork)
+        return actor
+
+    def signal(self, actor: Steered, name: str) -> None:
+        """Send a signal."""
+        self.controller.signal(actor, name)
+
+    def kill(self, actor: Steered) -> None:
+        """End an actor at once."""
+        self.controller.kill(actor)
+
+    async def next_event(self, until_seconds: float | None) -> bool:
+        """Wait until anything happens; False when the time came first."""
+        seen = len(self.events)
+        return await in_thread(lambda: self.controller.wait(lambda: len(self.events) > seen, until_seconds))
+
+    async def settle(self, _world: World, seconds: float) -> None:
+        """Wait until everybody but the operator has ended, or that long."""
+        until, others = self.now + seconds, self.actors[1:]
+        await in_thread(lambda: self.controller.wait(lambda: not any(actor.alive for actor in others), until))
+
+    async def until_ended(self, actor: Steered, until_seconds: float | None) -> bool:
+        """Wait until an actor has ended; False when the time came first."""
+        return await in_thread(lambda: self.controller.wait(lambda: not actor.alive, until_seconds))
+
+    # --- what the judges look at
+
+    @property
+    def started_seconds(self) -> float:
+        """When the run began, in the world's time."""
+        return self.controller.started_seconds
+
+    @property
+    def events(self) -> list[Event]:
+        """All events so far."""
+        return self.controller.events
+
+    @property
+    def actors(self) -> list[Steered]:
+        """All actors so far."""
+        return self.controller.actors
+
+    @property
+    def kept(self) -> list[Kept]:
+        """What the holds did."""
+        return self.controller.kept
+
+    @property
+    def points(self) -> list[Point]:
+        """Every switch point, where they are noted."""
+        return self.controller.points
+
+    def stat(self, path: str) -> Stat | None:
+        """What is at a path; None when nothing is."""
+        try:
+            found = Path(self.real(path)).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        kind = KINDS.get(found.st_mode & KIND_BITS, "other")
+        return Stat(kind, found.st_mode & MODE_BITS, found.st_size, self.pace.world_time(found.st_mtime))
+
+    def text(self, path: str) -> str | None:
+        """A file's text; None where no file can be read."""
+        try:
+            return self.normal(Path(self.real(path)).read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            return None
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Every file with its path; links are not followed."""
+        for path in sorted(Path(self.root).rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                yield self.normal(str(path)), path.read_bytes()
+
+    def row(self, table: str, key: str) -> Mapping[str, Any] | None:
+        """The committed values of a row."""
+        return committed(self.store, table, key)
+
+    def printed(self, actor: Any) -> Mapping[str, str]:
+        """All that an actor has printed, by stream."""
+        return {stream: "\n".join(lines) for stream, lines in actor.printed.items()}
+
+
+class NotingController(Controller):
+    """A controller that keeps what its holds did and, where asked to, every switch point."""
+
+    def __init__(self, stage: ProcessStage, *, notes_points: bool) -> None:
+        scenario = stage.cast.scenario
+        holds: list[Hold] = [
+            NamedHold(hold.actor, hold.at, matcher(hold.until), hold.limit_seconds, hold.times)
+            for hold in scenario.holds
+        ]
+        super().__init__(
+            str(stage.folder / "control"),
+            launcher=StandIns(stage.cast, stage.jobs, stage.folder).launch,
+            endpoints={},
+            faults=stage.faults,
+            holds=holds,
+            pace=stage.pace,
+            normal=stage.normal,
+        )
+        self.notes_points = notes_points
+        self.kept: list[Kept] = []
+        self.points: list[Point] = []
+        self.register(OPERATOR, None, {})
+
+    def arrived(self, arrival: Arrival) -> None:
+        """Note the point."""
+        if self.notes_points:
+            self.points.append(Point(self._since(), arrival.actor.name, arrival.label, len(self.events)))
+
+    def held(self, arrival: Arrival, hold: Hold, waited_seconds: float | None, *, is_met: bool) -> None:
+        """Note what the hold does."""
+        if waited_seconds is None:
+            text = f"is held at {arrival.label}"
+        elif is_met:
+            text = f"goes on at {arrival.label} after {waited_seconds:.1f} s: what the hold waits for has happened"
+        else:
+            text = f"goes on at {arrival.label}: the hold's limit of {hold.limit_seconds:g} s was over"
+        self.kept.append(Kept(self._since(), arrival.actor.name, arrival.label, text, len(self.events)))
+
+    def _since(self) -> float:
+        return self.now - self.started_seconds

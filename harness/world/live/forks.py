@@ -1,0 +1,64 @@
+"""Processes forked from one that has imported everything already: each begins at once and is a real process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def prepare(preload: Sequence[str]) -> None:
+    """Have everything imported now, so that the first process begins as fast as the others."""
+    Fork(int, (), preload, _forget).join()
+
+
+class Fork:
+    """A function of an importable module that runs in a process of its own; its answer is the exit code.
+
+    `ended` is called with that (negative: the signal that ended it), in another thread.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., int],
+        arguments: Sequence[Any],
+        preload: Sequence[str],
+        ended: Callable[[int], None],
+    ) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(list(preload))
+        self._process = context.Process(target=_exit_with, args=(function, *arguments), daemon=True)
+        main = sys.modules["__main__"]
+        kept = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        main.__spec__ = main.__file__ = None  # or the process would import this program's main module once more
+        try:
+            self._process.start()
+        finally:
+            main.__spec__, main.__file__ = kept
+        self.pid = self._process.pid or 0
+        self._watch = threading.Thread(target=self._wait, args=(ended,), name=f"fork {self.pid}", daemon=True)
+        self._watch.start()
+
+    def join(self) -> None:
+        """Wait for its end and forget it."""
+        self._watch.join()
+        self._process.close()
+
+    def end(self) -> None:
+        """End it, if it still runs, and forget it."""
+        self._process.kill()
+        self.join()
+
+    def _wait(self, ended: Callable[[int], None]) -> None:
+        self._process.join()
+        ended(self._process.exitcode or 0)
+
+
+def _exit_with(function: Callable[..., int], *arguments: Any) -> None:
+    sys.exit(function(*arguments))
+
+
+def _forget(_exit_code: int) -> None:
+    """Nobody asks."""

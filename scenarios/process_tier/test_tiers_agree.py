@@ -1,0 +1,178 @@
+"""What a scenario claims of the model holds for real processes, files and sockets: same outcome at both tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from harness.scenario.agreement import differences
+from harness.scenario.library import load_all
+from harness.scenario.model import PROCESS
+from harness.scenario.production import play
+from harness.scenario.reading import read_scenario
+from harness.scenario.variants import find_variant, in_place
+from harness.scenario.verdicts import Verdict
+from scenarios.playing import short, told
+
+SCENARIOS = {scenario.id: scenario for scenario in load_all() if PROCESS in scenario.tiers}
+LONG = ("113", "pi-hang-hides-others")
+"""They wait for minutes of their own time: tens of real seconds at every scale that leaves them their sense."""
+
+
+def claimed() -> list[Any]:
+    """Each scenario that claims both tiers, with each of its runtimes."""
+    return [
+        pytest.param(name, runtime, marks=[pytest.mark.nightly] if name in LONG else [])
+        for name, scenario in SCENARIOS.items()
+        for runtime in scenario.runtimes
+    ]
+
+
+def both(scenario, runtime):
+    """The two reports."""
+    return play(scenario, runtime), play(scenario, runtime, tier=PROCESS)
+
+
+def test_every_shipped_scenario_claims_real_processes_or_says_why_not():
+    for scenario in load_all():
+        assert (PROCESS in scenario.tiers) != (PROCESS in scenario.not_at), scenario.id
+
+
+@pytest.mark.parametrize(("name", "runtime"), claimed())
+def test_a_shipped_scenario_comes_out_the_same(name, runtime):
+    model, processes = both(SCENARIOS[name], runtime)
+    assert processes.verdict is Verdict.PASS, told(processes)
+    assert differences(model, processes) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "bug"), [("595", "campaign.codex_entries_are_not_pinned"), ("467", "npx.repairs_nothing")]
+)
+def test_an_old_bug_shows_in_real_processes_too(name, bug):
+    scenario = SCENARIOS[name]
+    with in_place(find_variant(bug)):
+        report = play(scenario, scenario.runtimes[0], tier=PROCESS)
+    assert report.verdict in (Verdict.FAIL, Verdict.TIMEOUT), told(report)
+
+
+RUNTIMES = ("claude", "codex", "pi")
+
+
+def in_turn(table: Iterable[str]) -> list[Any]:
+    """Each key with each runtime: one of them always, the others nightly."""
+    return [
+        pytest.param(key, runtime, marks=[] if (at + of) % len(RUNTIMES) == 0 else [pytest.mark.nightly])
+        for at, key in enumerate(table)
+        for of, runtime in enumerate(RUNTIMES)
+    ]
+
+
+FAULTS = {
+    "refused": 'server = "b"\naction = "refused"',
+    "dns": 'server = "b"\naction = "dns"',
+    "tls": 'server = "b"\naction = "tls"',
+    "open-timeout": 'server = "b"\naction = "open-timeout"',
+    "reset-before": 'server = "b"\naction = "reset-before"',
+    "reset-after": 'server = "b"\naction = "reset-after"',
+    "slow": 'server = "b"\naction = "slow"\nseconds = 3',
+    "enoent": 'server = "a"\naction = "enoent"',
+    "eacces-exec": 'server = "a"\naction = "eacces-exec"',
+    "kill": 'server = "a"\naction = "kill"\nnth = 1',
+}
+
+
+@pytest.mark.parametrize(("fault", "runtime"), in_turn(FAULTS))
+def test_a_fault_strikes_alike(fault, runtime):
+    model, processes = both(read_scenario(short("[[fault]]\n" + FAULTS[fault])), runtime)
+    assert model.verdict not in (Verdict.HARNESS_ERROR, Verdict.CRASH, Verdict.UNTESTABLE), told(model)
+    assert differences(model, processes) == ()
+
+
+BEHAVIOURS = {
+    "hangs": "[server.a]\ninitialize = 'never'",
+    "garbage": "[server.a]\ninitialize = 'garbage'",
+    "an error": "[server.a]\ninitialize = 'error'",
+    "ends at once": "[server.a]\nexits = 'at-start'\nexit_code = 3\nstderr = ['no token']",
+    "ends when asked": "[server.a]\nexits = 'on-call'",
+    "noise": "[server.a]\nstdout_noise = ['ready']",
+    "stays": "[server.a]\nignores_signals = true\nignores_stdin_end = true",
+    "wants a token": "[server.b]\nrequires_bearer = ['t']",
+    "forbids": "[server.b]\nstatus = 403",
+    "is broken": "[server.b]\nstatus = 500\nbody = 'oops'",
+    "drops before": "[server.b]\ndrops = 'before'",
+    "drops after": "[server.b]\ndrops = 'after'",
+    "streams": "[server.b]\nanswers_as = 'sse'",
+}
+
+
+@pytest.mark.parametrize(("behaviour", "runtime"), in_turn(BEHAVIOURS))
+def test_a_server_misbehaves_alike(behaviour, runtime):
+    model, processes = both(read_scenario(short(BEHAVIOURS[behaviour])), runtime)
+    assert model.verdict not in (Verdict.HARNESS_ERROR, Verdict.CRASH, Verdict.UNTESTABLE), told(model)
+    assert differences(model, processes) == ()
+
+
+STEPS = {
+    "a killed runtime": """
+[[step]]
+start = "S"
+wait = false
+turns = [{ seconds = 5 }, { calls = [{ server = "a", tool = "echo" }] }, { seconds = 60 }]
+[[step]]
+wait_for = { event = "tool.call" }
+limit_seconds = 60
+[[step]]
+kill = "claude"
+signal = "SIGTERM"
+""",
+    "a killed session": """
+[[step]]
+start = "S"
+wait = false
+turns = [{ seconds = 5 }, { calls = [{ server = "a", tool = "echo" }] }, { seconds = 60 }]
+[[step]]
+wait_for = { event = "tool.call" }
+limit_seconds = 60
+[[step]]
+kill = "S"
+""",
+    "a follow-up with another list": """
+[[step]]
+start = "S"
+servers = ["a"]
+[[step]]
+select = "S"
+servers = ["b"]
+[[step]]
+follow_up = "S"
+""",
+    "an edited catalog": """
+[[step]]
+start = "S"
+[[step]]
+edit = "a"
+set = { command = "/opt/other" }
+[[step]]
+follow_up = "S"
+""",
+    "files": """
+[[step]]
+write = "~/.claude.json"
+text = "{}"
+[[step]]
+start = "S"
+[[step]]
+remove = ".mcp.json"
+[[step]]
+follow_up = "S"
+""",
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_does_the_same(step):
+    model, processes = both(read_scenario(short(session=STEPS[step])), "claude")
+    assert model.verdict not in (Verdict.HARNESS_ERROR, Verdict.CRASH), told(model)
+    assert differences(model, processes) == ()
