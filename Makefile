@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 FAMILIES := cold-npx-race npx-heal bin-guard codex-budget declared-budget
 
-.PHONY: gate test check bench nightly wheel clean
+.PHONY: gate test check bench nightly conformance wheel clean
 .DELETE_ON_ERROR:
 
 # The main job: the gate on the shipped catalog.
@@ -26,9 +26,15 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m scenarios.benchmarks
 
-# The same tests with many more examples, then five minutes of each scenario family from the day's seed.
+# The official conformance suite against the fake servers. Needs pip's and npm's registries once; 3 when it has neither.
+conformance: $(STAMP)
+	$(BIN)/python -m scenarios.certification.official
+
+# The same tests with many more examples, the official suite, then five minutes of each scenario family from the day's
+# seed.
 nightly: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile nightly scenarios/properties
+	$(BIN)/python -m scenarios.certification.official
 	for family in $(FAMILIES); do \
 	  $(BIN)/mcp-harness campaign --scenario-family $$family --minutes 5 --seed $$(date +%Y%m%d) --save out/nightly-$$(date +%Y%m%d)-$$family || exit 1; \
 	done

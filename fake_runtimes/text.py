@@ -20,7 +20,7 @@ ARRAY_INDEX_LIMIT = 2**32 - 1
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 BYTE_ORDER_MARK = "\ufeff"
-ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
 class JsonTextError(ValueError):

@@ -10,6 +10,7 @@ from fake_runtimes.codex.calls import Called
 from fake_runtimes.plan import ToolCall
 
 Line = Mapping[str, Any]
+ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
 TURN_STARTED: Line = {"type": "turn.started"}
 TURN_COMPLETED: Line = {
     "type": "turn.completed",
@@ -19,7 +20,7 @@ TURN_COMPLETED: Line = {
 
 def encode(line: Line) -> str:
     """One line of compact JSON."""
-    return json.dumps(line, separators=(",", ":"), ensure_ascii=False)
+    return ENCODER.encode(line)
 
 
 def thread_started(thread: str) -> Line:

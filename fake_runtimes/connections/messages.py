@@ -19,7 +19,7 @@ Message = Mapping[str, Any]
 
 
 DECODER = json.JSONDecoder()
-ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
 def encode(message: Message) -> str:

@@ -26,7 +26,7 @@ META_VERSION = "io.modelcontextprotocol/protocolVersion"
 META_SERVER = "io.modelcontextprotocol/serverInfo"
 CACHED_METHODS = (DISCOVER, "tools/list")
 DECODER = json.JSONDecoder()
-ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 Message = dict[str, Any]
 

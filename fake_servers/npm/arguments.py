@@ -6,6 +6,8 @@ Measured with npm 11.19.1: the install directory is named by a digest of the pac
 from __future__ import annotations
 
 import hashlib
+import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +19,11 @@ YES_FLAGS = ("-y", "--yes")
 CACHE_VARIABLES = ("NPM_CONFIG_CACHE", "npm_config_cache")
 HOME_WITHOUT_VARIABLE = "/home/agent"
 KEY_CHARACTERS = 16
+LOCAL = ("file:", ".", "/")
+TARBALL = re.compile(r"\.(?:tgz|tar\.gz|tar)$", re.IGNORECASE)
+
+# How npm sorts (English collation): signs, digits, letters; of two that differ in case alone the small one first.
+_ORDER = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Command(NamedTuple):
@@ -61,7 +68,20 @@ def parse(words: Sequence[str]) -> Command:
 
 def install_key(command: Command) -> str:
     """The directory under `_npx`: 16 hex digits of the SHA-512 of the sorted specs, one a line."""
-    return hashlib.sha512("\n".join(sorted(command.specs)).encode()).hexdigest()[:KEY_CHARACTERS]
+    return hashlib.sha512("\n".join(sorted(command.specs, key=collated)).encode()).hexdigest()[:KEY_CHARACTERS]
+
+
+def collated(spec: str) -> tuple[list[int], list[bool]]:
+    """What to sort a spec by. Characters beyond ASCII, which no package's name has, come last."""
+    places = [_ORDER.find(letter) if letter in _ORDER else len(_ORDER) + ord(letter) for letter in spec.lower()]
+    return places, [letter.isupper() for letter in spec]
+
+
+def located(spec: str, directory: str) -> str:
+    """A spec as npx keys it: a folder by its absolute path, anything else (a tarball too) as written."""
+    if not spec.startswith(LOCAL) or TARBALL.search(spec):
+        return spec
+    return posixpath.normpath(f"{directory}/{path}" if (path := spec.removeprefix("file:"))[:1] != "/" else path)
 
 
 def cache_directory(command: Command, variables: Mapping[str, str], directory: str) -> str:

@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 
 from fake_servers.mcp import stdio
 from fake_servers.npm import tree as trees
-from fake_servers.npm.arguments import Command, cache_directory, install_key, parse
+from fake_servers.npm.arguments import Command, cache_directory, install_key, located, parse
 from fake_servers.npm.registry import Package, Unpublished, find, with_dependencies
 from fake_servers.npm.tree import StepFailed, Tree
 from harness.world.ports import Program, World
 
 FAILED = 1
-NOT_EXECUTABLE = 126
-NOT_FOUND = 127
+NOT_FOUND = 127  # also of a program without an execute bit, where `sh` is dash, whose words these are
 SYSTEM_PROGRAMS = ("node", "true")
 NODE_VERSION = "v22.14.0"
 
@@ -57,6 +56,7 @@ async def execute(
     world: World, registry: Mapping[str, Package], command: Command, serving: tuple[str, ...] = trees.SERVING
 ) -> int:
     """Install what is missing, then run."""
+    command = command._replace(specs=tuple(located(spec, world.env.directory) for spec in command.specs))
     tree = Tree(used_cache(world, command), install_key(command), serving)
     try:
         packages = tuple(find(registry, spec) for spec in command.specs)
@@ -87,6 +87,7 @@ async def ensure(
     missing = [package for package in everything if package in absent or package not in packages]
     world.events.emit("install.started", tree=tree.path, packages=[package.label for package in missing])
     await trees.install(world, tree, missing)
+    await trees.record(world, tree, command.specs, packages, everything)
     world.events.emit("install.finished", tree=tree.path)
 
 
@@ -106,7 +107,7 @@ async def start(
         return await not_found(world, package.program_name)
     if not executable:
         await stdio.printed(world, f"sh: 1: {package.program_name}: Permission denied", error=True)
-        return NOT_EXECUTABLE
+        return NOT_FOUND
     missing = await trees.missing_module(world, tree, package, with_dependencies(registry, [package]))
     if missing is not None:
         world.events.emit("install.incomplete", tree=tree.path, missing=missing)

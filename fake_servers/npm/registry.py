@@ -15,7 +15,8 @@ class Package(NamedTuple):
     """A published package with one program, which is an MCP server.
 
     A cold install takes `install_seconds` (half of it the download) and unpacks `steps` pieces one after another.
-    `bin_mode` is the mode its program is published with. `broken`: it misses a module in every install.
+    `bin_mode` is the mode its program is left with: npm makes a program executable when it links it, whatever it was
+    published with, and where that does not land it stays as published. `broken`: it misses a module in every install.
     `dependencies` are names of other packages of the registry, installed into the same tree.
     """
 

@@ -90,6 +90,24 @@ async def install(world: World, tree: Tree, packages: Sequence[Package]) -> None
         await unpack(world, tree, package)
 
 
+async def record(
+    world: World, tree: Tree, specs: Sequence[str], packages: Sequence[Package], everything: Sequence[Package]
+) -> None:
+    """Write down beside the packages what was asked for and what is there. Raises StepFailed."""
+    places = {f"node_modules/{one.name}": {"version": one.version} for one in everything}
+    asked = {"dependencies": {package.name: f"^{package.version}" for package in packages}}
+    hidden = {"name": tree.key, "lockfileVersion": 3, "requires": True, "packages": places}
+    lock = {**hidden, "packages": {"": asked, **places}}
+    manifest = {**asked, "_npx": {"packages": list(specs)}}
+    for name, content in (
+        ("node_modules/.package-lock.json", hidden),
+        ("package-lock.json", lock),
+        ("package.json", manifest),
+    ):
+        path = f"{tree.path}/{name}"
+        await step(world.files.write(path, f"{json.dumps(content, indent=2)}\n".encode()), "open", path)
+
+
 async def fetch(world: World, cache: str, package: Package) -> None:
     """Download a tarball unless this cache holds it; emits `download` (package, version, cache)."""
     path = tarball(cache, package)
@@ -104,7 +122,8 @@ async def fetch(world: World, cache: str, package: Package) -> None:
 
 def tarball(cache: str, package: Package) -> str:
     """Where a cache keeps the downloaded package: inside the cache itself, shared by all its trees."""
-    return f"{cache}/_cacache/content-v2/sha512/{hashlib.sha512(package.label.encode()).hexdigest()[:32]}"
+    digest = hashlib.sha512(package.label.encode()).hexdigest()
+    return f"{cache}/_cacache/content-v2/sha512/{digest[:2]}/{digest[2:4]}/{digest[4:]}"
 
 
 async def unpack(world: World, tree: Tree, package: Package) -> None:

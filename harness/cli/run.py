@@ -39,7 +39,7 @@ from harness.scenario.verdicts import Verdict, worst
 from harness.world.model import Decisions, Replayed, Seeded
 
 SHORTEST_SECRET = 4
-OF_A_SCENARIO = ("runtime", "seed", "decisions", "variant", "tier")
+OF_A_SCENARIO = ("runtime", "seed", "decisions", "variant", "tier", "keep")
 SAVED = (Verdict.FAIL, Verdict.TIMEOUT, Verdict.DEADLOCK, Verdict.CRASH)
 
 
@@ -86,6 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--points", action="store_true", help="list every switch point first: what `at` of a hold or a fault may be"
     )
     parser.add_argument("--save", metavar="DIR", help="write a failure file there for each run that fails")
+    parser.add_argument(
+        "--keep", metavar="DIR", help="write all files of each run there, and what each process printed, secrets masked"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
 
 
@@ -97,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     verdict = worst([report.verdict for report, _ in played.reports] + [Verdict.FAIL for _ in played.disputed])
     text = as_json(played, verdict) if arguments.format == "json" else as_text(played, with_points=arguments.points)
     sys.stdout.write(text + "\n")
-    for line in hints(played, arguments.save):
+    for line in hints(played, arguments.save, arguments.keep):
         print(line, file=sys.stderr)
     return verdict.exit_code
 
@@ -114,7 +117,15 @@ def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
             began = time.perf_counter()
             decisions = chosen_decisions(arguments)
             seed, notes_points = arguments.seed or 0, arguments.points
-            report = play(scenario, runtime, decisions, seed=seed, notes_points=notes_points, tier=tier)
+            report = play(
+                scenario,
+                runtime,
+                decisions,
+                seed=seed,
+                notes_points=notes_points,
+                keeps_files=arguments.keep is not None,
+                tier=tier,
+            )
             played.reports.append((report, time.perf_counter() - began))
     return played._replace(disputed=tuple(disputed([report for report, _ in played.reports])))
 
@@ -214,13 +225,15 @@ def as_json(played: Played, verdict: Verdict) -> str:
     return json.dumps(masked(document, played.scenario), indent=2, allow_nan=False)
 
 
-def hints(played: Played, folder: str | None) -> Iterable[str]:
-    """What else is to be said; failure files are written here."""
+def hints(played: Played, folder: str | None, kept: str | None) -> Iterable[str]:
+    """What else is to be said; failure files and the files of a run are written here."""
     yield from (f"mcp-harness: warning: {line}" for line in played.scenario.warnings)
     yield from (f"mcp-harness: the tiers disagree: {line}" for line in played.disputed)
     if played.hint:
         yield played.hint
     for report, _ in played.reports:
+        if kept is not None:
+            yield f"kept: {keep_files(report, Path(kept))}"
         if folder is not None and report.verdict in SAVED:
             saved = save(failure_of(report, seed=played.seed or 0, variant=played.variant), Path(folder))
             yield f"reproduce: mcp-harness run {saved}   smaller: mcp-harness shrink {saved}"
@@ -231,6 +244,21 @@ def save(failure: Failure, folder: Path) -> str:
     path = folder / failure.name
     keep(path, failure_text(failure), "--save")
     return display_path(path)
+
+
+def keep_files(report: Report, folder: Path) -> str:
+    """Write what a run left, below a folder of its own; the answer is its path. Raises UserInputError.
+
+    `root` is the run's whole file system, `printed` what each process printed.
+    """
+    place = folder / f"{report.scenario.id}-{report.runtime.label}-{report.tier}"
+    if place.exists():
+        raise UserInputError("is there already", file=display_path(place), fix="Name another folder with --keep.")
+    found = {f"root{path}": content.decode("utf-8", "replace") for path, content in report.files.items()}
+    found |= {f"printed/{name.replace('/', '.').replace(' ', '.')}": text for name, text in report.printed.items()}
+    for path, text in found.items():
+        keep(place / path, without_secrets(text, report.scenario), "--keep")
+    return display_path(place)
 
 
 def without_secrets(text: str, scenario: Scenario) -> str:

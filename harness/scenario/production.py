@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.errors import CannotRunError
@@ -35,7 +35,8 @@ class Report(NamedTuple):
 
     `seconds` is virtual time until the last of them, the time to settle included. `detail` says why a verdict is
     neither pass nor fail, with a line for each reason. `kept` is what the holds did.
-    `decisions` replay the run; `trace_digest` is equal for equal runs.
+    `decisions` replay the run; `trace_digest` is equal for equal runs. `files` are all that were there in the end,
+    `printed` what each actor printed (`ACTOR stdout`), both where they were asked for.
     """
 
     scenario: Scenario
@@ -53,6 +54,8 @@ class Report(NamedTuple):
     trace_digest: str = ""
     points: tuple[Point, ...] = ()
     kept: tuple[Kept, ...] = ()
+    files: Mapping[str, bytes] = {}
+    printed: Mapping[str, str] = {}
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -68,11 +71,13 @@ def play(
     *,
     seed: int = 0,
     notes_points: bool = False,
+    keeps_files: bool = False,
     tier: str = MODEL,
 ) -> Report:
     """Play a scenario on a runtime (`claude`, `codex@0.169.0`). Never raises for what the subject does.
 
-    Without `decisions` it is the calmest run. `notes_points` keeps every switch point. Processes of the operating
+    Without `decisions` it is the calmest run. `notes_points` keeps every switch point, `keeps_files` what was written
+    and printed. Processes of the operating
     system take no decisions: at the tier `process` there is neither a seed nor a replay.
     Raises fake_runtimes.profile.UnknownProfileError, and CannotRunError where that tier lacks a package.
     """
@@ -89,8 +94,10 @@ def play(
                 f"the tier {PROCESS} needs the package {error.name}, which is not installed: "
                 "pip install 'mcp-harness[process]'"
             ) from None
-        return ProcessProduction(scenario, on, notes_points=notes_points).play()
-    return ModelProduction(scenario, on, decisions, seed, notes_points=notes_points).play()
+        production: Production = ProcessProduction(scenario, on, notes_points=notes_points)
+    else:
+        production = ModelProduction(scenario, on, decisions, seed, notes_points=notes_points)
+    return production.play(keeps_files=keeps_files)
 
 
 def is_claimed(scenario: Scenario, runtime: Runtime) -> bool:
@@ -150,16 +157,26 @@ class Production(ABC):
     def close(self) -> None:
         """Leave nothing of the run, once it is judged."""
 
-    def play(self) -> Report:
+    def play(self, *, keeps_files: bool = False) -> Report:
         """Run and judge."""
         try:
-            return self._judged(self.perform())
+            report = self._judged(self.perform())
+            return report._replace(files=dict(self.theatre.files()), printed=self._printed()) if keeps_files else report
         except Divergence as divergence:
             return self._report(Verdict.DIVERGENCE, str(divergence))
         except WorldFault as fault:
             return self._report(Verdict.HARNESS_ERROR, str(fault))
         finally:
             self.close()
+
+    def _printed(self) -> dict[str, str]:
+        """What each actor printed, by its name and the stream."""
+        return {
+            f"{actor.name} {stream}": text
+            for actor in self.theatre.actors
+            for stream, text in self.theatre.printed(actor).items()
+            if text
+        }
 
     def _judged(self, ending: Ending) -> Report:
         found = invariants.judge(invariants.Run(self.theatre, self.operator.left_behind))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class Reader:
         self.servers: dict[str, Behaviour] = {}
         self.names = self._vocabulary()
         self.servers |= {name: self._behaviour(name, table) for name, table in self.tree.get("server", {}).items()}
-        self.names = self._vocabulary()
+        self.names = replace(self.names, tools=self._tools())
 
     def scenario(self) -> Scenario:
         """All of it."""
@@ -133,7 +134,7 @@ class Reader:
                 for name in sessions
             },
             families=tuple(dict.fromkeys(name.partition("@")[0] for name in (*self.runtimes, *self._own_runtimes()))),
-            tools=facts.tools(self.entries, self.servers, self.tree.get("package", {})),
+            tools=self._tools(),
             packages={
                 *self.tree.get("package", {}),
                 *(spec for _, entry in self.entries for spec in facts.specs(entry)),
@@ -141,6 +142,10 @@ class Reader:
             programs={str(entry["command"]) for _, entry in self.entries if entry.get("command")},
             transports=self.transports,
         )
+
+    def _tools(self) -> Mapping[str, Collection[str]]:
+        """The tools of each server, as far as its behaviour has been read."""
+        return facts.tools(self.entries, self.servers, self.tree.get("package", {}))
 
     def _started(self) -> set[str]:
         """The packages that some entry starts."""

@@ -2,9 +2,9 @@
 
 Code over a world is plain `async def`; it awaits ports and nothing else. The awaits on ports are the only
 places where another actor may run. Three drivers give the same ports: `harness.world.model` (everything in
-memory, virtual time, reproducible), and, later, one of the standard library for executables and one that
-is live. Nothing is ever cancelled: a port call takes its own timeouts, `tasks.wait` leaves the rest running,
-and the only abort is killing an actor.
+memory, virtual time, reproducible), `harness.world.blocking` (real processes, the standard library alone) and
+`harness.world.live` (real processes, an event loop, a store). Nothing is ever cancelled: a port call takes its
+own timeouts, `tasks.wait` leaves the rest running, and the only abort is killing an actor.
 """
 
 from harness.world.errors import Ambiguous, NotSent, ReadTimeout, WorldFault

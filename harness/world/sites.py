@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from functools import lru_cache
 
 ANY_ACTIONS = frozenset({"kill"})
 HTTP_ACTIONS = ANY_ACTIONS | {
@@ -22,8 +22,11 @@ ANSWERS = frozenset({"answer", "answer-after"})
 SIGNAL_NUMBERS: Mapping[str, int] = {"SIGINT": 2, "SIGKILL": 9, "SIGTERM": 15}
 
 
+@lru_cache(maxsize=1024)
 def origin(url: str) -> str:
     """Scheme, host and port of a URL, the default port left out: `https://as.test`. Empty when it is no URL."""
+    from urllib.parse import urlsplit  # whoever starts without a URL starts faster without it
+
     try:
         parts = urlsplit(url)
         port = parts.port

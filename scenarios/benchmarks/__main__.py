@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from scenarios.benchmarks import executables, world
+from scenarios.benchmarks import executables, processes, world
 from scenarios.benchmarks.catalogs import catalog_text
 
 REPOSITORY = Path(__file__).parents[2]
@@ -63,6 +63,7 @@ def main() -> None:
         show("gate --base, 1 of 500 changed", measure("gate", str(head), "--base", str(base)))
     world.main()
     executables.main()
+    processes.main()
 
 
 def show(title: str, measured: Measured) -> None:

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from fake_runtimes.claude.logs import hyphened, iso_time, log_directory, redacted, slug
+from fake_runtimes.claude.logs import hyphened, log_directory, redacted, slug
 from fake_runtimes.plan import Plan, ToolCall, Turn
+from fake_runtimes.text import iso_time
 from fake_servers.mcp import Behaviour, Tool
 from harness.world.model import Fault
 from scenarios.claude_runs import CLONE, HOME, NEW, OLD, ClaudeRun

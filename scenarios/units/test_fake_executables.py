@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -81,8 +82,15 @@ class Place:
 def place(tmp_path: Path) -> Iterator[Place]:
     """A place in which nothing that was started is left."""
     yield Place(tmp_path)
-    left = [process.name for process in Path("/proc").glob("[0-9]*") if is_in(process, tmp_path)]
+    until = time.monotonic() + PATIENCE_SECONDS  # a server that was told to end has a moment to do so
+    while (left := who_is_in(tmp_path)) and time.monotonic() < until:
+        time.sleep(0.01)
     assert left == []
+
+
+def who_is_in(folder: Path) -> list[str]:
+    """The processes whose directory lies there."""
+    return [process.name for process in Path("/proc").glob("[0-9]*") if is_in(process, folder)]
 
 
 def is_in(process: Path, folder: Path) -> bool:

@@ -264,7 +264,7 @@ def test_an_unpublished_spec_is_an_error_of_npm(words, text):
     )
 
 
-@pytest.mark.parametrize(("mode", "code"), [(0o644, 126), (0o600, 126), (0o755, 0), (0o744, 0)])
+@pytest.mark.parametrize(("mode", "code"), [(0o644, 127), (0o600, 127), (0o755, 0), (0o744, 0)])
 def test_a_program_without_an_execute_bit_is_denied(mode, code):
     packages = registry(Package("cowsay", bin_name="moo", bin_mode=mode))
     result = one("-y", "cowsay", packages=packages)

@@ -239,7 +239,7 @@ def test_npx_and_npm_fail_in_the_words_of_npm(tmp_path):
     unknown = finished(["npx", "-y", "cowsai"], "", env)
     assert (unknown.returncode, unknown.stderr.splitlines()[0]) == (1, "npm error code E404")
     locked = finished(["npx", "-y", "locked"], "", env)
-    assert (locked.returncode, locked.stderr) == (126, "sh: 1: locked: Permission denied\n")
+    assert (locked.returncode, locked.stderr) == (127, "sh: 1: locked: Permission denied\n")
     assert finished(["npm", "config", "get", "cache"], "", env).stdout == f"{tmp_path}/.npm\n"
     without = {key: value for key, value in env.items() if key != "MCP_FAKE_REGISTRY"}
     assert "E404" in finished(["npx", "-y", "@s/cow"], "", without).stderr

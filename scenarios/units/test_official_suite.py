@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from scenarios.certification.official.running import Check, Played, Processes
 from scenarios.certification.official.servers import CERTIFIED, CONTROLS, QUIRKS
 
 REPOSITORY = Path(__file__).parents[2]
+PATIENCE_SECONDS = 20.0
 
 
 # --- the comparison ---------------------------------------------------------------------------------------------------
@@ -71,6 +73,8 @@ def test_a_group_counts_for_the_suites_and_servers_that_it_names():
     assert comparing.expected(groups, "1", "x") == {"a/all": "SUCCESS", "a/old": "SUCCESS", "a/two": "SUCCESS"}
     assert comparing.expected(groups, "2", "z") == {"a/all": "SUCCESS", "a/two": "FAILURE"}
     assert comparing.expected(groups, "2", "z", like="x") == {"a/all": "SUCCESS", "a/two": "FAILURE"}
+    absent = Group(comparing.ABSENT, ("a/all",), "it is z", servers=("z",))
+    assert comparing.expected((*groups, absent), "2", "z", like="x") == {"a/two": "FAILURE"}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_a_group_of_the_baseline_that_cannot_be_meant_is_refused(text, complaint
 
 
 def test_the_baseline_knows_every_server_and_names_no_other():
-    groups = comparing.read_baseline(comparing.BASELINE.read_text(encoding="utf-8"))
+    groups = comparing.read_baseline(comparing.BASELINE.read_text(encoding="utf-8")).groups
     names = {subject.name for subject in (*CERTIFIED, *QUIRKS)}
     assert {name for group in groups for name in group.servers} <= names
     assert {name for group in groups for name in group.suites} <= set(installing.SUITE_VERSIONS)
@@ -111,7 +115,7 @@ def test_the_baseline_knows_every_server_and_names_no_other():
 
 
 def test_every_quirk_is_expected_to_fail_somewhere_and_nowhere_but_in_few_checks():
-    groups = comparing.read_baseline(comparing.BASELINE.read_text(encoding="utf-8"))
+    groups = comparing.read_baseline(comparing.BASELINE.read_text(encoding="utf-8")).groups
     for quirk in QUIRKS:
         [suite] = quirk.suites
         shown = comparing.expected(groups, suite, quirk.name, quirk.like)
@@ -120,12 +124,16 @@ def test_every_quirk_is_expected_to_fail_somewhere_and_nowhere_but_in_few_checks
         assert 1 <= len(worse) <= 3, quirk.name
 
 
-def test_a_scenario_that_finds_no_fault_with_a_server_that_does_nothing_is_named():
+def test_a_scenario_that_finds_no_fault_with_a_server_that_does_nothing_is_told_unless_it_is_known():
     played = [
         Played("good", (check("good/a", "SUCCESS"), check("good/b", "FAILURE"))),
         Played("idle", (check("idle/a", "SUCCESS"), check("idle/b", "WARNING"))),
     ]
-    assert list(comparing.unmoved(played)) == ["idle"]
+    assert list(comparing.unmoved(played, {"idle"})) == []
+    assert list(comparing.unmoved(played, {"good"})) == [
+        "passes good: it does find fault with a server that does nothing",
+        "fails idle: it finds no fault with a server that does nothing",
+    ]
     assert {subject.server().handle(Request("POST", "http://x/mcp"), 0.0, "").status for subject in CONTROLS} == {404}
 
 
@@ -196,8 +204,7 @@ def test_a_program_that_still_runs_at_the_end_is_ended_with_what_it_started(tmp_
         arguments = python(f"{code}; time.sleep(600)"), tmp_path
         thread = threading.Thread(target=lambda: codes.append(processes.run(*arguments)[0]))
         thread.start()
-        with mark.open() as reader:
-            started = read_two(reader)
+        started = read_two(mark)
     thread.join()
     assert codes == [-9]
     for pid in started:
@@ -206,11 +213,16 @@ def test_a_program_that_still_runs_at_the_end_is_ended_with_what_it_started(tmp_
         processes.run(python("pass"), tmp_path)
 
 
-def read_two(reader: TextIO) -> list[int]:
-    """The numbers of the two processes that say them."""
-    text = ""
-    while text.count(" ") < 2:
-        text += reader.read(1)
+def read_two(mark: Path) -> list[int]:
+    """The numbers of the two processes that write them there."""
+    text = b""
+    handle = os.open(mark, os.O_RDWR)  # so that opening does not wait for a writer
+    try:
+        while text.count(b" ") < 2:
+            assert select.select([handle], [], [], PATIENCE_SECONDS)[0]
+            text += os.read(handle, 100)
+    finally:
+        os.close(handle)
     return [int(word) for word in text.split()]
 
 
@@ -221,7 +233,7 @@ def is_gone(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([handle], [], [], 10.0)[0])
+        return bool(select.select([handle], [], [], PATIENCE_SECONDS)[0])
     finally:
         os.close(handle)
 
@@ -257,6 +269,23 @@ def test_a_folder_is_filled_once_and_never_left_half_full(tmp_path):
 def test_an_installation_that_lacks_the_program_is_refused(tmp_path):
     with pytest.raises(NotInstalledError, match="holds no program"):
         installing.kept(tmp_path / "it", Path("program"), lambda _: None)
+
+
+def test_of_two_that_install_at_once_the_later_takes_what_the_earlier_has_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # the earlier one comes after this
+
+    def fill(folder: Path) -> None:
+        (folder / "program").touch()
+        (tmp_path / "it").mkdir()
+        (tmp_path / "it" / "program").write_text("earlier")
+
+    assert installing.kept(tmp_path / "it", Path("program"), fill).read_text() == "earlier"
+
+
+def test_a_cache_that_cannot_be_written_is_told_like_a_missing_registry(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotInstalledError, match="cannot be filled: File exists"):
+        installing.kept(tmp_path / "file" / "it", Path("program"), lambda _: None)
 
 
 @pytest.fixture

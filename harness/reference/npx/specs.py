@@ -15,6 +15,9 @@ VALUE_FLAGS = ("--prefix", "-c", "--call", "--userconfig", "--cache", "--node-op
 END_OF_FLAGS = "--"
 HASH_CHARACTERS = 16
 
+# English collation: signs, digits, letters; of two that differ in case alone the small one comes first.
+_ORDER = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
+
 
 def is_npx_entry(entry: object) -> TypeGuard[Mapping[str, Any]]:
     """Does the entry run npx by exactly that name? Any other way to run a package is out of scope
@@ -58,8 +61,14 @@ def entry_specs(entry: object) -> tuple[str, ...]:
 
 def install_hash(specs: Sequence[str]) -> str:
     """The directory under `_npx` for these specs: 16 hex digits of the SHA-512 of the sorted specs, one a line."""
-    text = "\n".join(sorted(specs))
+    text = "\n".join(sorted(specs, key=collated))
     return hashlib.sha512(text.encode()).hexdigest()[:HASH_CHARACTERS]
+
+
+def collated(spec: str) -> tuple[list[int], list[bool]]:
+    """What npm sorts a spec by. Characters beyond ASCII, which no package's name has, come last."""
+    places = [_ORDER.find(letter) if letter in _ORDER else len(_ORDER) + ord(letter) for letter in spec.lower()]
+    return places, [letter.isupper() for letter in spec]
 
 
 def install_key(args: object) -> str:

@@ -8,6 +8,7 @@ from harness.scenario.sessions import Job, run_job
 from harness.scenario.variants import find_variant, in_place
 from harness.world import World
 from harness.world.live import run
+from harness.world.outside.reaping import die_with_parent
 from harness.world.outside.setting import Setting
 
 
@@ -19,5 +20,6 @@ def run_as_process(job: Job, setting: Setting, store: str, after_seconds: float,
             await world.clock.sleep(after_seconds)
         return await run_job(world, job)
 
+    die_with_parent()
     with in_place(None if variant is None else find_variant(variant)):
         return run(program, (job.session,), setting, variables=job.environment, directory=job.clone, store=store)

@@ -6,7 +6,6 @@ Whatever a process says has the folder's name taken out, so that paths read as t
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from harness.scenario.sessions import Job
 from harness.scenario.stage import Kept, Plan, Point, matcher
 from harness.world import World
 from harness.world.live.forks import Fork
+from harness.world.live.janitor import Janitor
 from harness.world.live.store import committed
 from harness.world.live.threads import in_thread
 from harness.world.model import Event, Hold
@@ -47,6 +47,8 @@ class ProcessStage:
         self.jobs: dict[str, Job] = {}
         self.given_files: set[str] = set()
         self.folder = Path(tempfile.mkdtemp(prefix="mcp-")).resolve()
+        self.mark = f"{CONTROL_VARIABLE}={self.folder}/"
+        self.janitor = Janitor(self.mark, str(self.folder), PRELOADED)
         self.root = str(self.folder / "root")
         self.slug = NOT_IN_A_SLUG.sub("-", self.root)
         self.store = str(self.folder / "rows.db")
@@ -70,11 +72,11 @@ class ProcessStage:
         finally:
             for fork in self.forks:
                 fork.end()
-            reap(f"{CONTROL_VARIABLE}={self.controller.path}")
+            reap(self.mark)
 
     def remove(self) -> None:
-        """Remove the folder with all that was written."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Leave nothing, the folder with all that was written included."""
+        self.janitor.finish()
 
     def setting(self, name: str) -> Setting:
         """What an actor is told."""

@@ -63,7 +63,7 @@ class Running:
             os.close(self._watched)
             self._watched = -1
         if self.process.poll() is None:
-            threading.Thread(target=self.process.wait, daemon=True).start()
+            threading.Thread(target=self.process.wait, name=f"child {self.process.pid}", daemon=True).start()
 
 
 def started(driver: Driver, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Running:

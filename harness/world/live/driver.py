@@ -32,10 +32,17 @@ class Driver:
     `lost` are the errors of tasks that nobody has asked for yet, by their task; `misuses` are told in any case.
     """
 
-    def __init__(self, setting: Setting, tasks: TaskGroup, variables: Mapping[str, str], directory: str) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        tasks: TaskGroup,
+        variables: Mapping[str, str],
+        directory: str,
+        steering: Steering | None = None,
+    ) -> None:
         self.setting, self.pace, self.name = setting, setting.pace, setting.name
         self.tasks, self.variables, self.directory = tasks, variables, directory
-        self.steering = Steering(self.absolute(setting.control), setting.name) if setting.control else None
+        self.steering = steering
         self.alive = True
         self.closers: dict[object, Callable[[], None]] = {}
         self.lost: dict[object, tuple[str, BaseException]] = {}
@@ -85,11 +92,6 @@ class Driver:
     def absolute(self, path: str) -> str:
         """A path as it stands in labels; a relative one starts at the current directory."""
         return path if path.startswith("/") else f"{self.directory.rstrip('/')}/{path}"
-
-    def begin(self) -> None:
-        """Tell whoever steers that this actor is there."""
-        if self.steering is not None:
-            self.steering.begin()
 
     def printed(self, stream: str, text: str) -> None:
         """Whoever steers sees what is printed, whether somebody reads it or not."""

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import anyio
 import httpx
+from anyio.abc import AsyncResource
 
 from harness.world.errors import Ambiguous, NotSent
 from harness.world.ports import Request, header
 
 SCHEMES = ("http", "https")
 _OPENED = "send_request_headers.started"
+_CONNECTED = "connect_tcp.complete"
 _SECURING = "start_tls.started"
 
 
@@ -35,15 +37,24 @@ class Progress:
 
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope = scope
+        self._stream: AsyncResource | None = None
         self.is_securing = self.is_sent = False
 
-    async def note(self, step: str, _details: Mapping[str, Any]) -> None:
+    async def note(self, step: str, details: Mapping[str, Any]) -> None:
         """Something that the connection is doing now."""
-        if step.endswith(_SECURING):
+        if step.endswith(_CONNECTED):
+            self._stream = details["return_value"]
+        elif step.endswith(_SECURING):
             self.is_securing = True
         elif step.endswith(_OPENED):
             self.is_sent = True
             self._scope.deadline = inf
+
+    async def abandon(self) -> None:
+        """Close a connection that was not finished: who is called back in a handshake leaves it open."""
+        if self._stream is not None and not self.is_sent:
+            with anyio.CancelScope(shield=True):
+                await self._stream.aclose()
 
 
 class Network:
@@ -82,6 +93,9 @@ class Network:
                 if progress.is_sent:
                     raise ambiguous(error) from error
                 raise NotSent(never_sent(error, is_securing=progress.is_securing)) from error
+            except BaseException:
+                await progress.abandon()
+                raise
             response.request = message
             return response
         if progress.is_sent:

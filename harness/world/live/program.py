@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from typing import Any
 
 import anyio
 
 from harness.world.errors import WorldFault
 from harness.world.live.driver import Driver
 from harness.world.live.signals import default_actions
+from harness.world.live.steering import Steering
 from harness.world.live.world import LiveWorld
 from harness.world.outside.setting import Setting, without_own
 from harness.world.ports import Program, World
 
 FAILED = 1
 """The exit code of a program that raises or breaks the rules of the world."""
+UNUSABLE = 2
+"""The exit code where nobody steers who should."""
 
 
 def run(
@@ -42,7 +45,11 @@ def run(
         require_open(descriptor)
     actions: AbstractContextManager[None] = default_actions() if takes_signals else nullcontext()
     with actions:
-        return anyio.run(_run, program, argv, setting, variables, directory, store)
+        try:
+            return anyio.run(_run, program, argv, setting, variables, directory, store)
+        except WorldFault as fault:  # whoever should steer is not there
+            sys.stderr.write(f"{fault}\n")
+            return UNUSABLE
 
 
 def require_open(descriptor: int) -> None:
@@ -98,16 +105,17 @@ async def _entered(
     setting: Setting | None, variables: Mapping[str, str] | None, directory: str | None, store: str
 ) -> AsyncIterator[tuple[Driver, LiveWorld, list[int]]]:
     """A driver and its world; at the exit the actor has ended with the code that was put into the list."""
+    setting = setting or Setting()
+    own = without_own(os.environ) if variables is None else dict(variables)
+    place = os.path.abspath(directory or ".")  # noqa: PTH100 - paths are texts here
+    steering = Steering(os.path.join(place, setting.control), setting.name) if setting.control else None  # noqa: PTH118
+    tasks = anyio.create_task_group()
+    driver = Driver(setting, tasks, own, place, steering)
+    world = LiveWorld(driver, store)
     error: BaseException | None = None
     exit_code: list[int] = []
-    own = without_own(os.environ) if variables is None else dict(variables)
-    driver: Driver | None = None
-    world: Any = None
     try:
-        async with anyio.create_task_group() as tasks:
-            driver = Driver(setting or Setting(), tasks, own, os.path.abspath(directory or "."))  # noqa: PTH100
-            driver.begin()
-            world = LiveWorld(driver, store)
+        async with tasks:
             try:
                 yield driver, world, exit_code
             except anyio.get_cancelled_exc_class():
@@ -118,11 +126,10 @@ async def _entered(
                 driver.alive = False
                 tasks.cancel_scope.cancel()
     finally:
-        if driver is not None and world is not None:
-            with anyio.CancelScope(shield=True):
-                await world.http.close()
-                driver.free()
-                driver.tell_lost()
-                await driver.finish(exit_code[0] if exit_code else FAILED)
+        with anyio.CancelScope(shield=True):
+            await world.close()
+            driver.free()
+            driver.tell_lost()
+            await driver.finish(exit_code[0] if exit_code else FAILED)
     if error is not None:
         raise error

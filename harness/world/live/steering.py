@@ -87,6 +87,7 @@ class Steering:
         self._events = self._connected()
         self._unanswered = 0
         self._turn = anyio.Lock()
+        self.tell({"do": "started", "actor": actor})
 
     def _connected(self) -> Connection:
         connection = Connection(self._path)
@@ -119,10 +120,6 @@ class Steering:
     async def finish(self, exit_code: int) -> None:
         """The actor has ended."""
         await self.ask({"do": "ended", "actor": self._actor, "exit_code": exit_code})
-
-    def begin(self) -> None:
-        """The actor is there."""
-        self.tell({"do": "started", "actor": self._actor})
 
     def print(self, stream: str, text: str) -> None:
         """The actor has printed lines on its stdout or stderr."""

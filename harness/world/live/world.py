@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.world.live.driver import Driver, LivePort
 from harness.world.live.file_port import LiveFiles
-from harness.world.live.http_port import LiveHttp
 from harness.world.live.process_port import LiveProcesses
 from harness.world.live.store_port import LiveStore
 from harness.world.live.tasks import LiveTasks
+
+if TYPE_CHECKING:
+    from harness.world.live.http_port import LiveHttp
 
 
 class LiveWorld:
     """One actor's world."""
 
     def __init__(self, driver: Driver, store: str) -> None:
-        self.name = driver.name
+        self._driver, self.name = driver, driver.name
         self.clock = LiveClock(driver)
         self.entropy = LiveEntropy()
         self.env = LiveEnvironment(driver)
         self.files = LiveFiles(driver)
-        self.http = LiveHttp(driver)
         self.processes = LiveProcesses(driver)
         self.store = LiveStore(driver, store)
         self.events = LiveEvents(driver)
         self.tasks = LiveTasks(driver)
+
+    @cached_property
+    def http(self) -> LiveHttp:
+        """The network. It is loaded when it is used first: that takes as long as all the rest."""
+        from harness.world.live.http_port import LiveHttp
+
+        return LiveHttp(self._driver)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if "http" in self.__dict__:
+            await self.http.close()
 
 
 class LiveClock(LivePort):

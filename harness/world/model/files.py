@@ -250,18 +250,23 @@ class Tree:
         return Found(reached[-2][1] if name else self.root, name, node, _joined(reached))
 
     def _find_plainly(self, path: str) -> Found | None:
-        """The common case, for root: only directories on the way, at its end no link; None where it is another.
-
-        Nothing in a directory is called like the components that are no names, so none of them is found.
-        """
+        """The common case, for root: names and directories alone on the way, no link; None where it is another."""
         _, *above, name = path.split("/")
+        if name in NO_NAMES:
+            return None
         node = self.root
         for part in above:
-            child = node.children.get(part) if node.children else None
-            if child is None or child.target is not None:
+            if node.children is None:
+                return None
+            child = node.children.get(part)
+            if child is None:
+                if part in NO_NAMES:
+                    return None
+                raise failure(errno.ENOENT, path)
+            if child.target is not None:
                 return None
             node = child
-        if node.children is None or name in NO_NAMES:
+        if node.children is None:
             return None
         child = node.children.get(name)
         return Found(node, name, child, path) if child is None or child.target is None else None

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.world.model.decisions import Calm
@@ -268,7 +269,7 @@ class Controller:
         name, separator, child = label.partition(" to ")
         if separator and name in SIGNAL_NUMBERS:
             actor = self.named(child)
-            if actor is not None:
+            if actor is not None and is_running(actor.pid):
                 actor.last_signal = name
 
     # --- holds
@@ -362,6 +363,19 @@ class _Connection(socketserver.StreamRequestHandler):
             actor.connections -= 1
             if not actor.connections and actor.alive and not controller.closing:
                 controller.ended(actor, -SIGNAL_NUMBERS[actor.last_signal or "SIGKILL"])
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has not ended yet, whether or not its end was taken note of; unknown ones run."""
+    try:
+        if pid:
+            os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return state != "Z"
 
 
 def peer_pid(connection: socket.socket) -> int:
