@@ -138,10 +138,15 @@ class Files(Protocol):
     async def remove(self, path: str) -> None:
         """A file or link, or an empty directory."""
 
-    async def remove_tree(self, path: str) -> None:
-        """A directory with all it holds; links are removed, never followed. Nothing there is no error."""
+    async def remove_tree(self, path: str, *, follow: bool = True) -> None:
+        """A directory with all it holds, however deep. Nothing there is no error.
 
-    async def chmod(self, path: str, mode: int) -> None: ...
+        Links are removed, never followed, not even one that comes in a directory's place meanwhile. Unless `follow`,
+        ELOOP where the directories above the path are reached through one.
+        """
+
+    async def chmod(self, path: str, mode: int, *, follow: bool = True) -> None:
+        """Permission bits. Unless `follow`, ELOOP where any part of the path is a link."""
 
     async def make_link(self, path: str, target: str) -> None: ...
 

@@ -165,9 +165,11 @@ async def remove_trees(world: World, trees: Iterable[str], own: Own) -> tuple[st
     removed = []
     for tree in trees:
         try:
-            if not is_still_own(await world.files.resolve(tree), own):
+            parent, _, name = tree.rpartition("/")
+            real = paths.join(await world.files.resolve(parent), name)
+            if not is_still_own(await world.files.resolve(tree), own) or not is_still_own(real, own):
                 continue
-            await world.files.remove_tree(tree)
+            await world.files.remove_tree(real, follow=False)
         except OSError:
             continue
         removed.append(tree)
@@ -225,7 +227,7 @@ async def changed_mode(world: World, repair: guard.Repair) -> bool:
     try:
         if await world.files.resolve(repair.target) != repair.target:
             return False
-        await world.files.chmod(repair.target, repair.mode)
+        await world.files.chmod(repair.target, repair.mode, follow=False)
     except OSError:
         return False
     return True

@@ -6,8 +6,9 @@ import errno
 import fcntl
 import os
 import time
+from contextlib import closing
 
-from harness.world.blocking import disk
+from harness.world.blocking import disk, held
 from harness.world.blocking.port import Port
 from harness.world.blocking.process import Process
 from harness.world.errors import failure
@@ -132,19 +133,16 @@ class BlockingFiles(Port):
         where, _ = self._enter("remove", path)
         disk.remove(where)
 
-    async def remove_tree(self, path: str) -> None:
+    async def remove_tree(self, path: str, *, follow: bool = True) -> None:
         """Piece by piece, children first: others may run in between, and a kill leaves a part."""
-        status = await self.stat(path)
-        if status is not None and status.kind == "directory":
-            for name in await self.names(path):
-                await self.remove_tree(f"{path.rstrip('/')}/{name}")
-        if status is not None:
-            await self.remove(path)
+        with closing(held.removal(self._process.absolute(path), follow=follow)) as steps:
+            for verb, where in steps:
+                self._enter(verb, where)
 
-    async def chmod(self, path: str, mode: int) -> None:
+    async def chmod(self, path: str, mode: int, *, follow: bool = True) -> None:
         """Change the permission bits."""
         where, _ = self._enter("chmod", path)
-        disk.chmod(where, mode)
+        (disk if follow else held).chmod(where, mode)
 
     async def make_link(self, path: str, target: str) -> None:
         """A symbolic link."""

@@ -32,9 +32,10 @@ class Running:
         process = self.process
         if process.stdin is None or process.stdout is None or process.stderr is None:
             raise WorldFault("a process was started without its pipes")
-        self._own = (process.stdin, process.stdout, process.stderr)
-        self.stdin = LineWriter(process.stdin.fileno())
+        self._outputs = (process.stdout, process.stderr)
         self.stdout, self.stderr = LineReader(process.stdout.fileno()), LineReader(process.stderr.fileno())
+        self._input = process.stdin
+        self.stdin = LineWriter(process.stdin.fileno())
         self.ended = anyio.Event()
         self._watched = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
 
@@ -50,15 +51,17 @@ class Running:
     def close_stdin(self) -> None:
         """It reads the end from now on."""
         self.stdin.end()
-        self._own[0].close()
+        self._input.close()
 
     def close(self) -> None:
-        """Its pipes end here. It lives on if it does, and somebody has to take its exit code one day."""
-        self.close_stdin()
-        for reader in (self.stdout, self.stderr):
+        """Its pipes end here. It lives on if it does, and somebody has to take its exit code one day.
+
+        Its stdin is last: a child that reads the end can be sure that nobody reads its output either.
+        """
+        for reader, stream in zip((self.stdout, self.stderr), self._outputs, strict=True):
             reader.end()
-        for stream in self._own:
             stream.close()
+        self.close_stdin()
         if self._watched >= 0:
             os.close(self._watched)
             self._watched = -1

@@ -126,19 +126,22 @@ class ModelFiles(Port):
         refuse(await self._reach(f"remove {where}", READ_ACTIONS), path)
         self._simulation.tree.remove(where, self._actor.user, self._simulation.now)
 
-    async def remove_tree(self, path: str) -> None:
-        """Piece by piece, children first: others may run in between, and a kill leaves a part."""
-        status = await self.stat(path)
-        if status is not None and status.kind == "directory":
-            for name in await self.names(path):
-                await self.remove_tree(f"{path.rstrip('/')}/{name}")
-        if status is not None:
-            await self.remove(path)
+    async def remove_tree(self, path: str, *, follow: bool = True) -> None:
+        """Piece by piece, children first: others may run in between, and a kill leaves a part.
 
-    async def chmod(self, path: str, mode: int) -> None:
+        What was entered stays the directory that it was, whatever takes its place meanwhile.
+        """
+        simulation, user, where = self._simulation, self._actor.user, self._absolute(path)
+        steps = simulation.tree.removal(where, user, lambda: simulation.now, follow=follow)
+        for verb, at in steps:
+            refuse(await self._reach(f"{verb} {at}", READ_ACTIONS), path)
+
+    async def chmod(self, path: str, mode: int, *, follow: bool = True) -> None:
         """Change the permission bits."""
         where = self._absolute(path)
         refuse(await self._reach(f"chmod {where}", READ_ACTIONS), path)
+        if not follow:
+            self._simulation.tree.require_plain(where, self._actor.user)
         self._simulation.tree.chmod(where, mode, self._actor.user)
 
     async def make_link(self, path: str, target: str) -> None:

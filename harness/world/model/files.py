@@ -6,7 +6,7 @@ Only the tree is here; switch points, faults and locks belong to the port (`harn
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from harness.world.errors import failure
@@ -171,6 +171,52 @@ class Tree:
             raise failure(errno.ENOTEMPTY, path)
         _take(found, user, path, now)
 
+    def removal(self, path: str, user: int, now: Callable[[], float], *, follow: bool) -> Iterator[tuple[str, str]]:
+        """Take away what is at a path with all it holds. Yields (verb, path) right before each step, children first."""
+        parent, _, name = path.rstrip("/").rpartition("/")
+        if name in ("", ".", ".."):
+            raise failure(errno.EBUSY, path)
+        yield "stat", path
+        try:
+            if not follow:
+                self.require_plain(parent or "/", user)
+            top = self._at(parent or "/", user)
+            _children(top, parent)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        levels = [(top, parent, [name])]
+        first = True
+        while True:
+            holder, at, left = levels[-1]
+            if not left:
+                levels.pop()
+                if not levels:
+                    return
+                yield "remove", at
+                _drop(levels[-1][0], at, user, now())
+                continue
+            inner = f"{at}/{left.pop()}"
+            if not first:
+                yield "stat", inner
+            first = False
+            _permit(holder, _SEARCH, user, inner)
+            node = _children(holder, at).get(inner.rpartition("/")[2])
+            if node is None:
+                continue
+            yield "list" if node.children is not None else "remove", inner
+            if node.children is None:
+                _drop(holder, inner, user, now())
+                continue
+            if _children(holder, at).get(inner.rpartition("/")[2]) is not node:
+                raise failure(errno.ELOOP, inner)
+            _permit(node, _READ, user, inner)
+            levels.append((node, inner, sorted(node.children, reverse=True)))
+
+    def require_plain(self, path: str, user: int) -> None:
+        """Raise ELOOP where any part of a path is a link."""
+        if self.resolve(path, user) != "/" + "/".join(_parts(path)):
+            raise failure(errno.ELOOP, path)
+
     def chmod(self, path: str, mode: int, user: int) -> None:
         """Change the permission bits, links followed."""
         node = self._at(path, user)
@@ -308,6 +354,20 @@ def _take(found: Found, user: int, path: str, now: float) -> None:
     _permit(found.parent, _WRITE, user, path)
     del _children(found.parent, path)[found.name]
     found.parent.modified = now
+
+
+def _drop(holder: Node, path: str, user: int, now: float) -> None:
+    """Remove an entry of a directory by its name; a directory must be empty."""
+    name = path.rpartition("/")[2]
+    _permit(holder, _SEARCH, user, path)
+    _permit(holder, _WRITE, user, path)
+    child = _children(holder, path).get(name)
+    if child is None:
+        raise failure(errno.ENOENT, path)
+    if child.children:
+        raise failure(errno.ENOTEMPTY, path)
+    del _children(holder, path)[name]
+    holder.modified = now
 
 
 def _replaceable(node: Node, existing: Node, path: str) -> None:

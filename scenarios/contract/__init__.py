@@ -1,0 +1,1 @@
+"""What a port means, whatever drives it: small programs with expectations, run on every driver."""
