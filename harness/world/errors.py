@@ -9,6 +9,10 @@ class WorldFault(Exception):  # noqa: N818 - the name says whose fault it is
     """The code over the world broke its rules, or the driver did: a fault of the harness, never of a subject."""
 
 
+class Unsteered(WorldFault):
+    """Whoever steered this world has gone: the process ends, and there is nobody left to tell more than that."""
+
+
 class NotSent(Exception):  # noqa: N818 - a state of a request, as the documents call it
     """The request never left: it has had no effect. `reason` is refused, dns, tls or timeout."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,10 +17,10 @@ import pytest
 from fake_servers.mcp import Behaviour, HttpServer
 from fake_servers.mcp.http import METHOD_HEADER, VERSION_HEADER
 from fake_servers.mcp.protocol import META_VERSION, MODERN_VERSION
+from harness.canary.cache import NotInstalledError
 from harness.world.ports import Request, header
 from scenarios.certification.official import comparing, installing, running
 from scenarios.certification.official.comparing import Group
-from scenarios.certification.official.installing import NotInstalledError
 from scenarios.certification.official.running import Check, Played, Processes
 from scenarios.certification.official.servers import CERTIFIED, CONTROLS, QUIRKS
 
@@ -239,53 +238,6 @@ def is_gone(pid: int) -> bool:
 
 
 # --- its installation -------------------------------------------------------------------------------------------------
-
-
-def test_the_cache_is_where_the_environment_says():
-    assert installing.cache_folder({"MCP_HARNESS_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
-    assert installing.cache_folder({"XDG_CACHE_HOME": "/b"}) == Path("/b/mcp-harness")
-    assert installing.cache_folder({}) == Path.home() / ".cache" / "mcp-harness"
-
-
-def test_a_folder_is_filled_once_and_never_left_half_full(tmp_path):
-    filled = []
-
-    def fill(folder: Path) -> None:
-        filled.append(folder)
-        (folder / "part").touch()
-        if len(filled) == 1:
-            raise NotInstalledError("no network")
-        (folder / "program").touch()
-
-    target = tmp_path / "cache" / "it"
-    with pytest.raises(NotInstalledError, match="no network"):
-        installing.kept(target, Path("program"), fill)
-    assert list((tmp_path / "cache").iterdir()) == []
-    assert installing.kept(target, Path("program"), fill) == target / "program"
-    assert installing.kept(target, Path("program"), fill) == target / "program"
-    assert (len(filled), list((tmp_path / "cache").iterdir())) == (2, [target])
-
-
-def test_an_installation_that_lacks_the_program_is_refused(tmp_path):
-    with pytest.raises(NotInstalledError, match="holds no program"):
-        installing.kept(tmp_path / "it", Path("program"), lambda _: None)
-
-
-def test_of_two_that_install_at_once_the_later_takes_what_the_earlier_has_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # the earlier one comes after this
-
-    def fill(folder: Path) -> None:
-        (folder / "program").touch()
-        (tmp_path / "it").mkdir()
-        (tmp_path / "it" / "program").write_text("earlier")
-
-    assert installing.kept(tmp_path / "it", Path("program"), fill).read_text() == "earlier"
-
-
-def test_a_cache_that_cannot_be_written_is_told_like_a_missing_registry(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(NotInstalledError, match="cannot be filled: File exists"):
-        installing.kept(tmp_path / "file" / "it", Path("program"), lambda _: None)
 
 
 @pytest.fixture

@@ -47,13 +47,15 @@ def inside(body: Callable[[World], Any], setting: Setting | None = None) -> Any:
     return anyio.run(entered)
 
 
-def sent(url: str, setting: Setting | None = None, *, read: float = 600.0, **rest: Any) -> str:
+def sent(
+    url: str, setting: Setting | None = None, *, opens: float = 1_000.0, reads: float = 1_000.0, **rest: Any
+) -> str:
     """Status and body of an answer, or what was raised."""
 
     async def body(world: World) -> str:
         try:
             request = Request(rest.pop("method", "GET"), url, **rest)
-            answer = await world.http.send(request, open_timeout_seconds=20, read_timeout_seconds=read)
+            answer = await world.http.send(request, open_timeout_seconds=opens, read_timeout_seconds=reads)
         except (NotSent, Ambiguous) as error:
             return repr(error)
         return f"{answer.status} {answer.body.decode()}"
@@ -114,7 +116,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
 )
 def test_what_comes_back_says_whether_the_answer_is_whole(behaviour, came):
     with listening(behaviour) as place:
-        assert sent(f"http://{place}/", read=5.0) == came
+        assert sent(f"http://{place}/", reads=5.0) == came
 
 
 def test_silence_in_the_middle_of_an_answer_is_a_timeout():
@@ -123,7 +125,7 @@ def test_silence_in_the_middle_of_an_answer_is_a_timeout():
         silent(connection)
 
     with listening(half) as place:
-        assert sent(f"http://{place}/", read=5.0) == "Ambiguous('timeout')"
+        assert sent(f"http://{place}/", reads=5.0) == "Ambiguous('timeout')"
 
 
 def test_a_stream_gives_what_came_before_it_broke_off():
@@ -132,7 +134,7 @@ def test_a_stream_gives_what_came_before_it_broke_off():
         answering(head + b": comment\r\n\r\nid: 1\r\ndata: one\r\ndata: lines\r\n\r\ndata: half")(connection)
 
     async def body(world: World, url: str) -> Any:
-        stream = await world.http.open(Request("GET", url), open_timeout_seconds=20, read_timeout_seconds=600)
+        stream = await world.http.open(Request("GET", url), open_timeout_seconds=1_000, read_timeout_seconds=1_000)
         seen = [await stream.read_event(600)]
         for _ in range(2):
             with pytest.raises(Ambiguous, match="reset"):
@@ -176,7 +178,7 @@ def test_blanks_around_a_header_are_no_part_of_it_and_other_letters_are_kept():
 
 def test_a_handshake_that_never_ends_is_no_connection():
     with listening(silent) as place:
-        assert sent(f"https://{place}/") == "NotSent('timeout')"
+        assert sent(f"https://{place}/", opens=10.0) == "NotSent('timeout')"
 
 
 def test_a_handshake_that_fails_is_no_connection():

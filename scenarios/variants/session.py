@@ -121,10 +121,13 @@ async def the_first_refusal_ends_the_heal(world, trees):
     return tuple(removed)
 
 
-@variant(f"{TREE}:removals", catches=("npx-pi-killed-install-leftover", "npx-heal-containment"))
-def removes_what_the_text_names(error, clone, base, found):
+@variant(f"{TREE}:heal_after", catches=("npx-pi-killed-install-leftover", "npx-heal-containment"))
+async def removes_what_the_text_names(world, clone, base, errors):
     """Takes a path for one that may be removed because an error names it."""
-    return heal.named_trees(error)
+    named = tuple(dict.fromkeys(tree for error in errors for tree in heal.named_trees(error)))
+    for tree in named:
+        await world.files.remove_tree(tree)
+    return heal.HealResult(bool(named), named)
 
 
 @variant("harness.reference.npx.isolation:planned_cache", catches=("npx-sizes-and-cleanup",))

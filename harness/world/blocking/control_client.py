@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from harness.world.errors import WorldFault
+from harness.world.errors import Unsteered
 from harness.world.outside.control import encode
 
 
@@ -23,7 +23,7 @@ class ControlClient:
         self._idle: list[socket.socket] = []
 
     def ask(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer; raises WorldFault when there is nobody any more who could give one."""
+        """The answer; raises Unsteered when there is nobody any more who could give one."""
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -32,7 +32,7 @@ class ControlClient:
             connection.sendall(encode(message))
             line = self._line(connection)
         except OSError as error:
-            raise WorldFault(f"whoever steers the world cannot be asked: {error}") from error
+            raise Unsteered("whoever steers has gone") from error
         self._idle.append(connection)
         answer: Mapping[str, Any] = json.loads(line)
         return answer
@@ -43,7 +43,7 @@ class ControlClient:
             connection.connect(self._path)
         except OSError as error:
             connection.close()
-            raise WorldFault(f"nobody steers the world at {self._path}: {error.strerror}") from error
+            raise Unsteered(f"nobody steers the world at {self._path}: {error.strerror}") from error
         return connection
 
     def _line(self, connection: socket.socket) -> bytes:
@@ -52,7 +52,7 @@ class ControlClient:
         while not line.endswith(b"\n"):
             part = connection.recv(65_536)
             if not part:
-                raise WorldFault("whoever steers the world has left without an answer")
+                raise Unsteered("whoever steers has gone")
             line += part
         return line
 

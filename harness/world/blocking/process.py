@@ -13,7 +13,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.world.blocking.baton import Baton, Deadline
-from harness.world.errors import WorldFault
+from harness.world.errors import Unsteered, WorldFault
 from harness.world.outside.setting import Setting
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ class Process:
                 return self.control.ask(message)
             with self.baton.put_down():
                 return self.control.ask(message)
-        except WorldFault as fault:
-            self.halt(str(fault))
+        except Unsteered as gone:
+            self._stop([f"{self.name}: {gone}\n"])
 
     def emit(self, event: str, details: Mapping[str, Any]) -> None:
         """Tell that something happened. Nobody else runs meanwhile."""

@@ -14,7 +14,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from harness.world.errors import WorldFault
+from harness.world.errors import Unsteered, WorldFault
 from harness.world.live.steering import Steering
 from harness.world.outside.control import Struck, event_message, point_message, struck
 from harness.world.outside.setting import Setting
@@ -112,7 +112,10 @@ class Driver:
 
     def complain(self, whose: str, error: BaseException) -> None:
         """An error that is nobody's answer, on stderr."""
-        text = f"{whose}:\n" + "".join(traceback.format_exception(error))
+        if isinstance(error, Unsteered):
+            text = f"{whose}: {error}\n"
+        else:
+            text = f"{whose}:\n" + "".join(traceback.format_exception(error))
         if self.steering is not None:
             with suppress(WorldFault):
                 self.steering.print("stderr", text.rstrip("\n"))

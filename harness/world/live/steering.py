@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from harness.world.errors import WorldFault
+from harness.world.errors import Unsteered, WorldFault
 from harness.world.outside import control
 
 _CHUNK = 65_536
@@ -131,5 +131,5 @@ class Steering:
             connection.close()
 
 
-def _gone() -> WorldFault:
-    return WorldFault("whoever steers has gone")
+def _gone() -> Unsteered:
+    return Unsteered("whoever steers has gone")

@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from fake_servers.mounts import Mount
+from harness.canary.cache import NotInstalledError, cache_folder
 from scenarios.certification.official import comparing, installing, running
 from scenarios.certification.official.comparing import Baseline
-from scenarios.certification.official.installing import NotInstalledError, Suite
+from scenarios.certification.official.installing import Suite
 from scenarios.certification.official.running import Check, Played, Processes
 from scenarios.certification.official.servers import CERTIFIED, CONTROLS, QUIRKS, Subject
 
@@ -48,7 +49,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(DIFFERENT))
     environment = installing.environment_here()
     try:
-        suites = installing.install(installing.cache_folder(environment), environment)
+        suites = installing.install(cache_folder(environment), environment)
     except NotInstalledError as error:
         print(f"conformance: NOTHING WAS CERTIFIED: {error}", file=sys.stderr)
         return NOT_INSTALLED
