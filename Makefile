@@ -34,6 +34,7 @@ conformance: $(STAMP)
 # seed.
 nightly: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile nightly scenarios/properties
+	$(BIN)/python -m pytest -n 2 -m nightly
 	$(BIN)/python -m scenarios.certification.official
 	for family in $(FAMILIES); do \
 	  $(BIN)/mcp-harness campaign --scenario-family $$family --minutes 5 --seed $$(date +%Y%m%d) --save out/nightly-$$(date +%Y%m%d)-$$family || exit 1; \

@@ -30,6 +30,8 @@ VERIFIER = "v" * 43
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
 NOW = 1_700_000_000.0
 LIMIT_SECONDS = 20.0
+GOOD, WELL_BEHAVED, ONE = Provider(), Behaviour(), Resource(MCP)
+BOTH = ["authorization_code", "refresh_token"]
 OAUTH, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 PROTECTED = "/.well-known/oauth-protected-resource"
 
@@ -61,13 +63,13 @@ def refreshed(server: AuthorizationServer, token: str, now: float = NOW, **field
     return posted(server, f"{ISSUER}/token", now, **asked)
 
 
-def prepared(provider: Provider = Provider(), **options: Any) -> tuple[AuthorizationServer, str, str]:
+def prepared(provider: Provider = GOOD, **options: Any) -> tuple[AuthorizationServer, str, str]:
     server = AuthorizationServer(ISSUER, provider, **options)
     return server, *server.issue("cid", "read write", 3600, now=NOW)
 
 
 def registered(server: AuthorizationServer, base: str = ISSUER, **wanted: Any) -> Got:
-    document = {"redirect_uris": [CALLBACK], "grant_types": ["authorization_code", "refresh_token"],
+    document = {"redirect_uris": [CALLBACK], "grant_types": BOTH,
                 "token_endpoint_auth_method": "none", **wanted}  # fmt: skip
     request = Request("POST", f"{base}/register", {"Content-Type": "application/json"}, json.dumps(document).encode())
     return got(server.handle(request, NOW, "client"))
@@ -127,8 +129,8 @@ def test_metadata_announces_what_is_there():
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
     }
-    assert [fetched(server, f"{ISSUER}/tenant/{name}").status for name in ("register", "token", "revoke")] == [404] * 3
-    assert fetched(server, f"{ISSUER}/oauth/token").status == 405
+    paths = ["/tenant/register", "/tenant/token", "/tenant/revoke", "/oauth/token"]
+    assert [fetched(server, ISSUER + path).status for path in paths] == [404, 404, 405, 405]
 
 
 def test_an_openid_document_has_what_openid_demands():
@@ -305,10 +307,9 @@ def test_a_verifier_without_a_challenge_is_refused():
 @pytest.mark.parametrize(
     ("refresh", "scope", "grants", "given"),
     [
-        ("always", "read", ["authorization_code", "refresh_token"], True), ("always", "read", ["authorization_code"], False),
-        ("never", "read", ["authorization_code", "refresh_token"], False),
-        ("offline_access", "read", ["authorization_code", "refresh_token"], False),
-        ("offline_access", "read offline_access", ["authorization_code", "refresh_token"], True),
+        ("always", "read", BOTH, True), ("always", "read", ["authorization_code"], False),
+        ("never", "read", BOTH, False), ("offline_access", "read", BOTH, False),
+        ("offline_access", "read offline_access", BOTH, True),
     ],
 )  # fmt: skip
 def test_a_refresh_token_is_given_to_whom_the_data_says(refresh, scope, grants, given):
@@ -536,7 +537,7 @@ def test_scripts_are_for_each_endpoint_and_may_have_no_end():
     assert slow.handle(Request("GET", ISSUER + OAUTH), NOW, "").after_seconds == 40.0
     for wrong in (lambda: server.answer_next("jwks"), lambda: server.answer_next("token", "teapot"),
                   lambda: server.answer_always("token", Answer(drops="late"))):  # fmt: skip
-        with pytest.raises(ValueError, match="must be one of|there are|is one of"):
+        with pytest.raises(ValueError, match=r"must be one of|there are|is one of"):
             wrong()
 
 
@@ -549,7 +550,7 @@ def test_a_providers_own_words_tell_the_error():
 # --- the protected resource -------------------------------------------------------------------------------------------
 
 
-def protected(resource: Resource = Resource(MCP), behaviour: Behaviour = Behaviour(), **options: Any) -> Protected:
+def protected(resource: Resource = ONE, behaviour: Behaviour = WELL_BEHAVED, **options: Any) -> Protected:
     return Protected(HttpServer(behaviour), AuthorizationServer(ISSUER), resource, **options)
 
 
@@ -639,7 +640,7 @@ def test_a_token_without_the_scope_is_told_which_one():
 
 @pytest.mark.parametrize("resource", [Resource(MCP, ("root", "nowhere")), Resource(MCP, challenge="basic")])
 def test_a_resource_that_cannot_be_is_refused(resource):
-    with pytest.raises(ValueError, match="metadata_at|challenge"):
+    with pytest.raises(ValueError, match=r"metadata_at|challenge"):
         protected(resource)
 
 
@@ -741,7 +742,7 @@ def test_a_client_goes_from_the_challenge_to_the_tool_over_tls(mounted):
     place = refused.headers["WWW-Authenticate"].partition('resource_metadata="')[2].partition('"')[0]
     [issuer] = ask("GET", place).json()["authorization_servers"]
     found = ask("GET", f"{issuer}{OAUTH}").json()
-    registration = {"redirect_uris": [CALLBACK], "grant_types": ["authorization_code", "refresh_token"]}
+    registration = {"redirect_uris": [CALLBACK], "grant_types": BOTH}
     client = ask("POST", found["registration_endpoint"], json=registration).json()
     query = {"response_type": "code", "client_id": client["client_id"], "redirect_uri": CALLBACK, "state": "x",
              "code_challenge": CHALLENGE, "code_challenge_method": "S256", "resource": MCP}  # fmt: skip
@@ -767,7 +768,7 @@ def test_a_dropped_answer_is_a_reset_over_tls(mounted, name, spent, then):
     _, refresh = authorization.issue("cid")
     authorization.answer_next("token", name)
     form = {"grant_type": "refresh_token", "refresh_token": refresh, "client_id": "cid"}
-    with pytest.raises(httpx.TransportError, match="reset|disconnected"):
+    with pytest.raises(httpx.TransportError, match=r"reset|disconnected"):
         ask("POST", f"{ISSUER}/token", data=form)
     assert len(authorization.tokens) == 1 + spent
     assert ask("POST", f"{ISSUER}/token", data=form).status_code == then

@@ -342,6 +342,12 @@ def test_what_is_not_of_the_api_is_refused_and_kept_beside_the_script(api):
     assert spoken(api, ask(server, stream=True)) == "first"
 
 
+UNHASHABLE = [
+    {"content": [{"type": "tool_use", "id": []}], "tool_calls": [{"id": [], "function": {}}]},
+    {"type": "function_call", "call_id": {}, "name": 5, "namespace": 5},
+]
+
+
 @each_api
 @pytest.mark.parametrize(
     "junk", [None, 5, "x", [None, 5, "x"], {"a": 1}, [{"type": 5, "content": 5, "tool_calls": "x"}], UNHASHABLE]
