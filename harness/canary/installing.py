@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import platform
 import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fake_runtimes.profile import PINNED
 from harness.canary.cache import NotInstalledError, Tell, filled, megabytes, size
+from harness.canary.manifest import (
+    MANIFEST,
+    MODULES,
+    SCRIPT_SUFFIXES,
+    Manifest,
+    checksums,
+    package_file,
+    read_manifest,
+    write_manifest,
+)
 from harness.canary.packages import (
     complaint,
     install_npm,
@@ -29,9 +36,6 @@ from harness.errors import UserInputError
 from harness.world.outside.reaping import reap
 
 RUNTIMES = "runtimes"
-MODULES = "node_modules"
-MANIFEST = "manifest.json"
-MANIFEST_FORMAT = 1
 LATEST = "latest"
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z]+(?:[.-][0-9A-Za-z]+)*)?")
 VERSION_LIMIT = 100
@@ -45,7 +49,6 @@ ADAPTER_PROGRAM = "index.ts"
 
 PROGRAM_STARTS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"#!")
 """How programs of Linux and macOS begin; what stands in for a program that was not installed has no such start."""
-SCRIPT_SUFFIXES = (".js", ".mjs", ".cjs")
 PLATFORM_WORDS = {
     "Linux": ("linux",),
     "Darwin": ("darwin",),
@@ -94,32 +97,6 @@ class Installed(NamedTuple):
     adapter: Path | None
     node: Path | None
     digest: str
-
-
-class Manifest(NamedTuple):
-    """What was installed, by paths below its folder: the program, the file of Pi's adapter or "", and checksums.
-
-    A checksum is that of a native program's file, and of the package of what Node runs: the file that is started is
-    the same in many versions, because it only loads others.
-    """
-
-    label: str
-    packages: Mapping[str, str]
-    program: str
-    adapter: str
-    sha256: Mapping[str, str]
-
-    @property
-    def is_native(self) -> bool:
-        """Whether the program starts by itself; the others are run by Node."""
-        return not self.program.endswith(SCRIPT_SUFFIXES)
-
-    @property
-    def sealed(self) -> tuple[str, ...]:
-        """The files and folders with a checksum, that of the program first."""
-        family = self.label.partition("-")[0]
-        program = self.program if self.is_native else f"{MODULES}/{PACKAGES[family]}"
-        return (program, f"{MODULES}/{ADAPTERS[family]}") if self.adapter else (program,)
 
 
 # --- what is wanted ---------------------------------------------------------------------------------------------------
@@ -193,7 +170,12 @@ def installed(wanted: Wanted, cache: Path, environment: Mapping[str, str], tell:
             tell(f"{wanted.label}: it was there without a checksum, and has one now")
 
     manifest = filled(
-        folder, lambda there: read_manifest(there, wanted), fill, lacks="program of it", adopt=adopt, tell=tell
+        folder,
+        lambda there: read_manifest(there, wanted.label, wanted.packages),
+        fill,
+        lacks="program of it",
+        adopt=adopt,
+        tell=tell,
     )
     node = None if manifest.is_native else node_program(cache, environment, tell)
     program = str(folder / manifest.program)
@@ -286,61 +268,3 @@ def is_program(path: Path) -> bool:
             return file.read(4).startswith(PROGRAM_STARTS)
     except OSError:
         return False
-
-
-def package_file(folder: Path, name: str) -> dict[str, Any]:
-    """What a package says of itself; nothing where there is none."""
-    return read_object(folder / MODULES / name / "package.json")
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """An object in a JSON file; an empty one where there is none."""
-    with suppress(OSError, ValueError, RecursionError):
-        value = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(value, dict):
-            return value
-    return {}
-
-
-def read_manifest(folder: Path, wanted: Wanted) -> Manifest | None:
-    """The manifest of a folder, if it is about what is wanted and each checksum fits."""
-    told = read_object(folder / MANIFEST)
-    program, adapter, sums = told.get("program"), told.get("adapter"), told.get("sha256")
-    if not isinstance(program, str) or not isinstance(adapter, str) or not isinstance(sums, dict):
-        return None
-    if (told.get("format"), told.get("packages")) != (MANIFEST_FORMAT, wanted.packages):
-        return None
-    if any(".." in Path(path).parts or Path(path).is_absolute() for path in (program, adapter)):
-        return None
-    manifest = Manifest(wanted.label, wanted.packages, program, adapter, sums)
-    if bool(adapter) != bool(wanted.adapter) or not all(
-        (folder / path).is_file() for path in (program, adapter) if path
-    ):
-        return None
-    try:
-        return manifest if checksums(folder, manifest) == sums else None
-    except FileNotFoundError:
-        return None
-
-
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write it in one go: it says that the folder is whole."""
-    told = {"format": MANIFEST_FORMAT, **manifest._asdict()}
-    draft = folder / f"{MANIFEST}.new"
-    draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    draft.replace(folder / MANIFEST)
-
-
-def checksums(folder: Path, manifest: Manifest) -> dict[str, str]:
-    """The checksums of what is there now."""
-    return {path: checksum(folder / path) for path in manifest.sealed}
-
-
-def checksum(path: Path) -> str:
-    """The SHA-256 of a file, or of a package with the names of its files and without the packages below it."""
-    if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    files = sorted(each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file())
-    lines = (f"{checksum(path / name)} {name}\n" for name in files if not name.startswith(f"{MODULES}/"))
-    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()

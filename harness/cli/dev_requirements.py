@@ -12,6 +12,8 @@ from harness.requirements.coverage import load_matrix
 from harness.requirements.manifest import Manifest, load_manifest
 from harness.requirements.matrix import Fault, Matrix
 from harness.requirements.source_tree import find_source_root
+from harness.scenario.library import load_all
+from harness.scenario.model import TIERS
 
 REPORT_SCHEMA = "mcp-harness/requirements-report/1"
 LIST_SCHEMA = "mcp-harness/requirements-list/1"
@@ -53,7 +55,7 @@ def _areas(matrix: Matrix, asked: list[str]) -> list[str]:
 
 
 def _text(matrix: Matrix, areas: list[str], faults: list[Fault], exit_code: int, *, missing: bool) -> list[str]:
-    lines = _missing(matrix, areas) if missing else [_table(matrix, areas, with_coverage=True)]
+    lines = _missing(matrix, areas) if missing else [_table(matrix, areas, with_coverage=True), *_tiers()]
     lines += ["", *(fault.message for fault in faults)] if faults else []
     sums = [matrix.summary(area) for area in areas]
     counts = (
@@ -63,6 +65,14 @@ def _text(matrix: Matrix, areas: list[str], faults: list[Fault], exit_code: int,
     )
     verdict = "FAIL" if faults else "PASS"
     return [*lines, f"{verdict}  {len(faults)} faults in {len(areas)} areas; {counts}; exit {exit_code}"]
+
+
+def _tiers() -> list[str]:
+    """How many scenarios are played at which tier, and why some are not."""
+    scenarios = load_all()
+    counts = ", ".join(f"{sum(tier in each.tiers for each in scenarios)} at tier {tier}" for tier in TIERS)
+    lines = [f"{each.id} is not at tier {tier}: {why}" for each in scenarios for tier, why in each.not_at.items()]
+    return ["", f"{len(scenarios)} scenarios: {counts}", *(f"  {line}" for line in lines)]
 
 
 def _table(matrix: Matrix, areas: list[str], *, with_coverage: bool) -> str:
@@ -98,6 +108,7 @@ def _as_json(matrix: Matrix, areas: list[str], faults: list[Fault], exit_code: i
             for area in areas
             for rule, lacks, accepted in matrix.gaps(area)
         ],
+        "scenarios": [{"id": each.id, "tiers": list(each.tiers), "not_at": dict(each.not_at)} for each in load_all()],
         "faults": [fault._asdict() for fault in faults],
         "exit_code": exit_code,
     }

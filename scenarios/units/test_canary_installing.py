@@ -17,7 +17,8 @@ import pytest
 from harness.canary import cache, cleaning, packages
 from harness.canary.cache import NotInstalledError, cache_folder, filled, kept, locked
 from harness.canary.commands import clean_command, install_command
-from harness.canary.installing import Wanted, checksum, installed, misfits, parse_wanted, programs, tried
+from harness.canary.installing import Wanted, installed, misfits, parse_wanted, programs, tried
+from harness.canary.manifest import checksum
 from harness.canary.packages import complaint, installed_node, machine_node, npm_program
 from harness.errors import CannotRunError, UserInputError
 
