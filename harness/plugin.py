@@ -7,6 +7,7 @@ it is named on the command line; nothing is imported before.
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 LEVELS = ("error", "warning", "note")
 WHOLE_FILE = "the file"
 SCENARIO_MARK = re.compile(r"^schema[ \t]*=", re.MULTILINE)
+TIERS = ("model", "process")
 OPTIONS = {
     "--mcp-base": "judge what changes against a file or a git revision",
     "--mcp-roots": "the agent roots (default: roots.json beside the catalog)",
@@ -48,6 +50,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(option, default=None, help=text)
     group.addoption("--mcp-fail-on", choices=LEVELS, default=None, help="what fails a test (default: error)")
     group.addoption("--mcp-runtime", action="append", default=[], help="claude, codex or pi, NAME@VERSION, or all")
+    group.addoption(
+        "--mcp-tier",
+        action="append",
+        default=[],
+        choices=TIERS,
+        help="what plays a scenario: model (default) or process; repeatable, one test for each",
+    )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CatalogFile | ScenarioFile | None:
@@ -163,7 +172,7 @@ class ScenarioFile(pytest.File):
     """A scenario named on the command line."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        """One item for each runtime that it names, marked with the ids that it decides."""
+        """One item for each runtime that it names and each tier asked for, marked with the ids that it decides."""
         from harness.errors import HarnessError
         from harness.gate.spawn import runtime_named
         from harness.scenario.reading import load_scenario
@@ -172,20 +181,22 @@ class ScenarioFile(pytest.File):
             scenario = load_scenario(self.path)
         except HarnessError as error:
             raise self.CollectError(str(error)) from None
-        for name in scenario.runtimes:
+        tiers = dict.fromkeys(self.config.getoption("--mcp-tier") or TIERS[:1])
+        for name, tier in itertools.product(scenario.runtimes, tiers):
             label = runtime_named(name).label
-            item: ScenarioItem = ScenarioItem.from_parent(self, name=label, scenario=scenario)
+            shown = label if tier == TIERS[0] else f"{label}-{tier}"
+            item: ScenarioItem = ScenarioItem.from_parent(self, name=shown, scenario=scenario, runtime=label, tier=tier)
             if scenario.requirements:
                 item.add_marker(pytest.mark.requirement(*scenario.requirements))
             yield item
 
 
 class ScenarioItem(pytest.Item):
-    """A scenario on one runtime."""
+    """A scenario on one runtime at one tier."""
 
-    def __init__(self, *, scenario: Scenario, **arguments: Any) -> None:
+    def __init__(self, *, scenario: Scenario, runtime: str, tier: str, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.scenario = scenario
+        self.scenario, self.runtime, self.tier = scenario, runtime, tier
 
     def runtest(self) -> None:
         """Play it in the calmest order; raise unless its verdict lets a run pass."""
@@ -194,7 +205,7 @@ class ScenarioItem(pytest.Item):
         from harness.scenario.timeline import CALM, timeline
         from harness.scenario.verdicts import BROKEN
 
-        report = play(self.scenario, self.name)
+        report = play(self.scenario, self.runtime, tier=self.tier)
         code = report.verdict.exit_code
         if code == 0:
             return

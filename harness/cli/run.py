@@ -110,6 +110,10 @@ def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
     scenario = load_scenario(path)
     runtimes = chosen_runtimes(scenario, arguments.runtime or ())
     tiers = chosen_tiers(arguments)
+    for runtime, tier in itertools.product(runtimes, tiers) if arguments.keep is not None else ():
+        place = kept_place(Path(arguments.keep), scenario, runtime, tier)
+        if place.exists():
+            raise UserInputError("is there already", file=display_path(place), fix="Name another folder with --keep.")
     variant = None if arguments.variant is None else find_variant(arguments.variant)
     played = Played(scenario, [], chosen_order(arguments), arguments.seed, variant.name if variant else None)
     with in_place(variant):
@@ -246,14 +250,17 @@ def save(failure: Failure, folder: Path) -> str:
     return display_path(path)
 
 
+def kept_place(folder: Path, scenario: Scenario, runtime: Runtime, tier: str) -> Path:
+    """The folder of one run."""
+    return folder / f"{scenario.id}-{runtime.label}-{tier}"
+
+
 def keep_files(report: Report, folder: Path) -> str:
     """Write what a run left, below a folder of its own; the answer is its path. Raises UserInputError.
 
     `root` is the run's whole file system, `printed` what each process printed.
     """
-    place = folder / f"{report.scenario.id}-{report.runtime.label}-{report.tier}"
-    if place.exists():
-        raise UserInputError("is there already", file=display_path(place), fix="Name another folder with --keep.")
+    place = kept_place(folder, report.scenario, report.runtime, report.tier)
     found = {f"root{path}": content.decode("utf-8", "replace") for path, content in report.files.items()}
     found |= {f"printed/{name.replace('/', '.').replace(' ', '.')}": text for name, text in report.printed.items()}
     for path, text in found.items():
