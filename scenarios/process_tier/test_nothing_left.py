@@ -84,7 +84,13 @@ def interrupted(folder: Path, name: str, after_events: int) -> subprocess.Comple
     file = folder / "scenario.toml"
     file.write_text(short(HANGING, session=ALIVE), encoding="utf-8")
     command = [sys.executable, "-m", "harness", "run", str(file), "--tier", PROCESS, "--runtime", "claude"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as child:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=heeding_interrupts,
+    ) as child:
         until = time.monotonic() + PATIENCE_SECONDS
         while len(marked(f"{CONTROL_VARIABLE}={folder}/")) < after_events and time.monotonic() < until:
             assert child.poll() is None, child.communicate()
@@ -92,6 +98,11 @@ def interrupted(folder: Path, name: str, after_events: int) -> subprocess.Comple
         os.kill(child.pid, getattr(signal, name))
         out, errors = child.communicate(timeout=PATIENCE_SECONDS)
     return subprocess.CompletedProcess(command, child.returncode, out, errors)
+
+
+def heeding_interrupts() -> None:
+    """Whoever runs the tests in the background may have had them ignore ^C; the command is to heed it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -37,11 +37,16 @@ class OwnSignals:
                 self._is_listening = True
 
     async def _receive(self, *, task_status: TaskStatus[None]) -> None:
-        with anyio.open_signal_receiver(*NAMES) as received:
-            task_status.started()
-            async for number in received:
-                self._came.append(NAMES[number])
-                self._changed.ring()
+        before = {number: signal.getsignal(number) for number in NAMES}
+        try:
+            with anyio.open_signal_receiver(*NAMES) as received:
+                task_status.started()
+                async for number in received:
+                    self._came.append(NAMES[number])
+                    self._changed.ring()
+        finally:
+            for number, handler in before.items():  # the loop leaves Python's own, whatever was there
+                signal.signal(number, handler)
 
     async def next(self, timeout_seconds: float | None) -> str | None:
         """The name of the next; None when none came in time."""
