@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 FAMILIES := cold-npx-race npx-heal bin-guard codex-budget declared-budget
 
-.PHONY: gate test check bench nightly conformance wheel clean
+.PHONY: gate test check bench nightly conformance canary-keys wheel clean
 .DELETE_ON_ERROR:
 
 # The main job: the gate on the shipped catalog.
@@ -30,12 +30,25 @@ bench: $(STAMP)
 conformance: $(STAMP)
 	$(BIN)/python -m scenarios.certification.official
 
-# The same tests with many more examples, the official suite, then five minutes of each scenario family from the day's
-# seed.
+# The credential keys of the pinned runtimes, measured on the real programs and on their fakes. They come from the cache,
+# or from npm's registry, once; where they cannot be had, this says so and lets everything else go on.
+canary-keys: $(STAMP)
+	@$(BIN)/mcp-harness canary all --claims '*.key.*' --fakes; code=$$?; \
+	if [ $$code -eq 3 ]; then \
+	  printf '\n%s\n%s\n%s\n\n' \
+	    '*********************** WARNING: NOT ALL CREDENTIAL KEYS WERE MEASURED ***********************' \
+	    'A pinned runtime could not be had, so nothing proves today that its keys are what we compute.' \
+	    'See the lines above; "mcp-harness canary install all" fills the cache.' >&2; \
+	else exit $$code; fi
+
+# The same tests with many more examples, those that take long (each line of each profile changed among them), the
+# official suite, the fakes against what was recorded of the real programs, then five minutes of each scenario family
+# from the day's seed.
 nightly: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile nightly scenarios/properties
 	$(BIN)/python -m pytest -n 2 -m nightly
 	$(BIN)/python -m scenarios.certification.official
+	$(BIN)/mcp-harness canary --fakes
 	for family in $(FAMILIES); do \
 	  $(BIN)/mcp-harness campaign --scenario-family $$family --minutes 5 --seed $$(date +%Y%m%d) --save out/nightly-$$(date +%Y%m%d)-$$family || exit 1; \
 	done

@@ -11,14 +11,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
-from fake_runtimes.plan import AT_ONCE, Plan, PlanError, read_plan
-from fake_runtimes.profile import PINNED, Profile, UnknownProfileError, known_profiles, load_profile, parse_runtime
+from fake_runtimes.plan import AT_ONCE, Plan, PlanError, read_plan, require_servers
+from fake_runtimes.profile import (
+    PINNED,
+    Profile,
+    ProfileError,
+    UnknownProfileError,
+    known_profiles,
+    load_profile,
+    parse_runtime,
+    profile_at,
+)
 from fake_runtimes.text import JsonTextError, parse_json
 from harness.world import World
 from harness.world.ports import Program
 
 PROFILE_VARIABLE, PLAN_VARIABLE = "MCP_FAKE_PROFILE", "MCP_FAKE_PLAN"
 PROFILE_FLAG, PLAN_FLAG, ABOUT_FLAG = "--fake-profile", "--fake-plan", "--about"
+CALLS_ITS_OWN = ("pi",)
+HOME = "HOME"
 DONE, UNUSABLE = 0, 64
 """`UNUSABLE` is the exit code of a fake that was told something that it cannot be; no runtime has it."""
 
@@ -51,7 +62,7 @@ def program(runtime: str, told: Told) -> Program:
             if told.argv[1:] == (ABOUT_FLAG,):
                 await world.processes.write_line(about(runtime, profile))
                 return DONE
-            plan = plan_of(told.plan)
+            plan = plan_of(told.plan, runtime)
         except UnusableError as error:
             await world.processes.write_error(f"mcp-fake-{runtime}: {error}")
             return UNUSABLE
@@ -77,19 +88,23 @@ def told_by(argv: Sequence[str], variables: Mapping[str, str]) -> Told:
 def profile_of(runtime: str, told: str) -> Profile:
     """The profile by its name, by `runtime@version` or by the version alone; the pinned one without any word.
 
-    Raises UnusableError.
+    What has a `/` in it is the path of a profile file. Raises UnusableError.
     """
     names = (told, f"{runtime}-{told}") if told else (PINNED[runtime],)
     try:
-        profile = load_profile(next((name for name in names if name in known_profiles()), "") or parse_runtime(told))
-    except UnknownProfileError as error:
+        if "/" in told:
+            profile = profile_at(told)
+        else:
+            name = next((name for name in names if name in known_profiles()), "")
+            profile = load_profile(name or parse_runtime(told))
+    except (UnknownProfileError, ProfileError, OSError, UnicodeDecodeError) as error:
         raise UnusableError(f"{PROFILE_VARIABLE}: {error}") from None
     if profile.runtime != runtime:
         raise UnusableError(f"{PROFILE_VARIABLE}: {told!r} is no profile of {runtime}")
     return profile
 
 
-def plan_of(told: str) -> Plan:
+def plan_of(told: str, runtime: str) -> Plan:
     """The plan: JSON in itself, or the path of a file that holds it. Raises UnusableError.
 
     What a fake is told is no part of what it does: the file is read past the world, which may be steered.
@@ -104,11 +119,14 @@ def plan_of(told: str) -> Plan:
         except (OSError, UnicodeDecodeError) as error:
             raise UnusableError(f"{PLAN_VARIABLE}: {error}") from None
     try:
-        return read_plan(parse_json(text))
+        plan = read_plan(parse_json(text))
+        if runtime not in CALLS_ITS_OWN:
+            require_servers(plan)
     except JsonTextError as error:
         raise UnusableError(f"{PLAN_VARIABLE}: line {error.line}, column {error.column}: {error}") from None
     except PlanError as error:
         raise UnusableError(f"{PLAN_VARIABLE}: {error}") from None
+    return plan
 
 
 def command(runtime: str, profile: Profile, plan: Plan) -> Program:
@@ -138,21 +156,6 @@ def about(runtime: str, profile: Profile) -> str:
     )
 
 
-def claude() -> NoReturn:
-    """The console script `mcp-fake-claude`, and `bin/claude`."""
-    start("claude")
-
-
-def codex() -> NoReturn:
-    """The console script `mcp-fake-codex`, and `bin/codex`."""
-    start("codex")
-
-
-def pi() -> NoReturn:
-    """The console script `mcp-fake-pi`, and `bin/pi`."""
-    start("pi")
-
-
 def start(runtime: str) -> NoReturn:
     """Be this process. The variables of its own are hidden from the program, and so from what that starts."""
     import os  # noqa: TID251 - before there is a world
@@ -163,4 +166,19 @@ def start(runtime: str) -> NoReturn:
     told = told_by(sys.argv, os.environ)
     for name in (PROFILE_VARIABLE, PLAN_VARIABLE):
         os.environ.pop(name, None)
+    if not os.environ.get(HOME):
+        os.environ.update(home_variable(os.getuid()))
     main(program(runtime, told), sys.argv)
+
+
+def home_variable(user: int) -> dict[str, str]:
+    """HOME as the password database has it, for who is started without any; nothing where that knows no such user.
+
+    The real programs ask it themselves. What a fake starts sees the variable too.
+    """
+    import pwd
+
+    try:
+        return {HOME: pwd.getpwuid(user).pw_dir}
+    except KeyError:
+        return {}

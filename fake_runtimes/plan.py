@@ -10,7 +10,7 @@ KEYS = {"": ("turns",), "turn": ("calls", "seconds", "text"), "call": ("server",
 
 
 class ToolCall(NamedTuple):
-    """A call of a server's tool by their raw names."""
+    """A call of a server's tool by their raw names; without a server, of one that Pi itself offers."""
 
     server: str
     tool: str
@@ -48,6 +48,14 @@ class Plan(NamedTuple):
 
 AT_ONCE = Plan((Turn(seconds=0.0),))
 """One answer without delay: what a run does that was given no plan."""
+
+
+def require_servers(plan: Plan) -> None:
+    """Raise PlanError where a call names no server, for a runtime that offers no tools of its own to call."""
+    for number, turn in enumerate(plan.turns):
+        for count, call in enumerate(turn.calls):
+            if not call.server:
+                raise PlanError(f"turns[{number}].calls[{count}].server: a call needs one")
 
 
 class PlanError(ValueError):
@@ -89,6 +97,8 @@ def read_call(value: Any, place: str) -> ToolCall:
         raise PlanError(f"{place}: server and tool must be texts")
     if not isinstance(args, dict):
         raise PlanError(f"{place}.args: expected an object")
+    if not tool:
+        raise PlanError(f"{place}.tool: a call needs one")
     return ToolCall(server, tool, args)
 
 

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
+from os import listdir  # noqa: TID251 - what a fake is told to be is read past the world
 from typing import Any, NamedTuple
 
-# Not pathlib, glob or os: they would be a tenth of the time that an executable has to start.
+# Not pathlib or glob: they would be a tenth of the time that an executable has to start.
 DIRECTORY = f"{__file__.rpartition('/')[0]}/profiles"
-KNOWN = (
-    "claude-2.1.268",
-    "claude-2.1.328",
-    "codex-0.146.0",
-    "codex-0.169.0",
-    "pi-0.84.1+2.32.1",
-    "pi-0.86.1+2.36.0",
-)
+SUFFIX = ".toml"
 PINNED = {"claude": "claude-2.1.268", "codex": "codex-0.146.0", "pi": "pi-0.84.1+2.32.1"}
 
 
@@ -53,7 +47,6 @@ class ClaudeProfile(NamedTuple):
     log_wording: str
     signals_unconnected: bool
     init_names_source: bool
-    shows_given_timeout_as_pending: bool
     wait_tool: str
     defers_tools: bool
     refused_call_text: str
@@ -62,7 +55,14 @@ class ClaudeProfile(NamedTuple):
 
 
 class CodexProfile(NamedTuple):
-    """Codex CLI. `optional_grace_ms` 0 means that the first request waits each server's own budget."""
+    """Codex CLI. `optional_grace_ms` 0 means that the first request waits each server's own budget.
+
+    `path_prefix` is the directory below the home that a child's PATH starts with. `refusal_text` is what the model
+    reads of a call that policy forbids, `configuration_name` what `codex mcp` failed to load, `unknown_status` what it
+    says of a credential that it cannot tell of. `names_failed_servers`: the log, where it is turned up, tells each
+    server that did not start by its name. `call_event` is the transcript's own entry for a call's end;
+    `names_servers_of_calls` whether the call's output names its server.
+    """
 
     name: str
     runtime: str
@@ -77,7 +77,24 @@ class CodexProfile(NamedTuple):
     trust_flag: bool
     untrusted_warning: str
     child_environment: tuple[str, ...]
+    path_prefix: str
     name_limit: int
+    refusal_text: str
+    configuration_name: str
+    unknown_status: str
+    transport_type: str
+    no_message_text: str
+    names_failed_servers: bool
+    call_event: str
+    names_servers_of_calls: bool
+    renewal_lookups: int
+    renewal_needs_issuer: bool
+    renewal_names_resource: bool
+    renews_refused: bool
+    drops_refused_grant: bool
+    reauthentication_text: str
+    renewal_failure_text: str
+    ends_gently: bool
 
 
 class PiProfile(NamedTuple):
@@ -96,15 +113,26 @@ class PiProfile(NamedTuple):
     direct_prefix_once: bool
     direct_duplicates_all_dropped: bool
     environment_opt_out: bool
+    tool_error_shows_parameters: bool
+    lost_server_is_forgotten: bool
+    long_entries_in_parts: bool
 
 
 Profile = ClaudeProfile | CodexProfile | PiProfile
 CHECKS = {"str": str, "bool": bool, "int": int, "float": float, "tuple[str, ...]": list}
 
 
+@cache
 def known_profiles() -> tuple[str, ...]:
-    """The names of all profiles, older versions first."""
-    return KNOWN
+    """The names of all profiles, which are the files that are there; older versions first."""
+    names = [name.removesuffix(SUFFIX) for name in listdir(DIRECTORY) if name.endswith(SUFFIX)]  # noqa: PTH208
+    return tuple(sorted(names, key=age))
+
+
+def age(name: str) -> tuple[str, tuple[int, ...]]:
+    """What sorts the names of profiles: by runtime, then by the numbers of the version."""
+    runtime, _, version = name.partition("-")
+    return runtime, tuple(int(part) for part in version.replace("+", ".").split(".") if part.isdecimal())
 
 
 def parse_runtime(text: str) -> str:
@@ -122,8 +150,24 @@ def load_profile(name: str) -> Profile:
     """The profile of that name. Raises UnknownProfileError, or ProfileError for a file that does not fit."""
     if name not in known_profiles():
         raise UnknownProfileError(f"unknown profile {name!r}: known are {', '.join(known_profiles())}")
-    with open(f"{DIRECTORY}/{name}.toml", encoding="utf-8") as file:  # noqa: PTH123
-        return read_profile(name, file.read())
+    return read_profile(name, profile_text(name))
+
+
+def profile_text(name: str) -> str:
+    """The text of a known profile's file."""
+    with open(f"{DIRECTORY}/{name}{SUFFIX}", encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
+
+
+def profile_at(path: str) -> Profile:
+    """The profile of any file, whatever that is called. Raises OSError, or ProfileError for one that does not fit."""
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        text = file.read()
+    try:
+        fields = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"profile {path}: {error}") from error
+    return read_profile(f"{fields.get('runtime')}-{fields.get('version')}", text)
 
 
 def read_profile(name: str, text: str) -> Profile:

@@ -51,12 +51,12 @@ class Options(NamedTuple):
 
 
 def server() -> NoReturn:
-    """The console script `mcp-fake-server`."""
+    """Be `mcp-fake-server`."""
     main(serve, sys.argv)
 
 
 def npx() -> NoReturn:
-    """The console script `mcp-fake-npx`, and `npx` and `npm`."""
+    """Be `mcp-fake-npx`, `npx` or `npm`."""
     main(execute, sys.argv)
 
 

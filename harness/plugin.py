@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LEVELS = ("error", "warning", "note")
 WHOLE_FILE = "the file"
 SCENARIO_MARK = re.compile(r"^schema[ \t]*=", re.MULTILINE)
-TIERS = ("model", "process")
+TIERS = ("model", "process", "real")
 OPTIONS = {
     "--mcp-base": "judge what changes against a file or a git revision",
     "--mcp-roots": "the agent roots (default: roots.json beside the catalog)",
@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         choices=TIERS,
-        help="what plays a scenario: model (default) or process; repeatable, one test for each",
+        help="what plays a scenario: model (default), process or real; repeatable, one test for each",
     )
 
 

@@ -11,6 +11,7 @@ import jsonschema
 
 PACKAGE_OF = {
     "gate-report": "harness.report",
+    "canary-report": "harness.report",
     "requirements-report": "harness.requirements",
     "requirements-list": "harness.requirements",
     "variants-report": "harness.requirements",

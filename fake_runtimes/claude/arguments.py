@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+# not measured
+NO_UUID = "Error: Invalid session ID. Must be a valid UUID."
 FORMATS = ("text", "json", "stream-json")
 TEXT, JSON, STREAM = FORMATS
 SWITCHES = (
@@ -114,6 +118,8 @@ def valued(found: Arguments, name: str, values: Sequence[str]) -> Arguments:
     if name == "--mcp-config":
         return found._replace(configs=(*found.configs, *values))
     if name == "--session-id":
+        if UUID.fullmatch(values[0]) is None:
+            return found._replace(error=NO_UUID)
         return found._replace(session_id=values[0])
     if name != "--output-format":
         return found

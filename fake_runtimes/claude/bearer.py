@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fake_runtimes.claude.credentials import find_entry
+from fake_runtimes.claude.credentials import find_entry, stored_entry
+from fake_runtimes.claude.expansion import expand
 from fake_runtimes.loaded import LoadedServer
 
 FILE_NAME = ".credentials.json"
@@ -17,14 +18,26 @@ def has_static_authorization(server: LoadedServer) -> bool:
     return any(name.lower() == AUTHORIZATION.lower() for name in server.headers)
 
 
-def request_headers(server: LoadedServer, store_text: str | None, now_seconds: float) -> Mapping[str, str]:
-    """The configured headers, and a stored token as bearer unless they hold an Authorization of their own."""
+def request_headers(
+    server: LoadedServer, store_text: str | None, now_seconds: float, environment: Mapping[str, str]
+) -> Mapping[str, str]:
+    """The configured headers, and a stored token as bearer unless they hold an Authorization of their own.
+
+    What came out of a header's placeholders is expanded once more before it is sent; the store's key is not.
+    """
+    headers = {name: expand(value, environment).text for name, value in server.headers.items()}
     if store_text is None or has_static_authorization(server):
-        return server.headers
+        return headers
     entry = find_entry(store_text, server)
     if entry is None or has_expired(entry, now_seconds):
-        return server.headers
-    return {**server.headers, AUTHORIZATION: f"Bearer {entry['accessToken']}"}
+        return headers
+    return {**headers, AUTHORIZATION: f"Bearer {entry['accessToken']}"}
+
+
+def has_client(server: LoadedServer, store_text: str | None) -> bool:
+    """Whether the store holds a client that was registered for the server."""
+    entry = None if store_text is None else stored_entry(store_text, server)
+    return bool(entry and entry.get("clientId"))
 
 
 def has_expired(entry: Mapping[str, Any], now_seconds: float) -> bool:

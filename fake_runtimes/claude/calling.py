@@ -14,6 +14,7 @@ from fake_runtimes.plan import ToolCall
 # How long a call may take was not measured: as long as a timer can.
 CALL_SECONDS = LONGEST_TIMER_MS / 1000
 TIMED_OUT_CODE = -32001
+RETRYING = "returned 401; stored sign-in rejected, no refresh token — reconnecting and retrying once"
 
 
 async def call(session: SessionState, wanted: ToolCall) -> CallResult:
@@ -37,7 +38,8 @@ async def call(session: SessionState, wanted: ToolCall) -> CallResult:
 async def ready(session: SessionState, state: ServerState, connection: Connection) -> Connection | Failure:
     """A connection to call over: a process that has ended is started again, a remote one gets the stored token."""
     if isinstance(connection, HttpConnection):
-        headers = request_headers(state.server, await session.store_text(), session.world.clock.now())
+        now = session.world.clock.now()
+        headers = request_headers(state.server, await session.store_text(), now, session.environment)
         connection.headers = {"Accept-Encoding": "identity", **headers}
         return connection
     if not isinstance(connection, StdioConnection) or await connection.running():
@@ -46,8 +48,7 @@ async def ready(session: SessionState, state: ServerState, connection: Connectio
     if isinstance(came, Failure):
         await take_failure(session, state, came)
         return came
-    await take_connection(session, state, came)
-    return came
+    return await take_connection(session, state, came) or came
 
 
 async def told_of(
@@ -61,6 +62,8 @@ async def told_of(
     failure = result.failure
     if failure is not None and failure.status == 401:
         log.debug(f"Tool '{tool}' failed after {uptime(seconds)}: Unauthorized")
+        if session.wording.retries_refused_call:
+            log.debug(f"Tool '{tool}' {RETRYING}")
         log.debug("Tool call returned 401 Unauthorized - token may have expired")
         if session.profile.remembers_refused_call:
             await session.remember_refusal(state.server.name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fake_runtimes.claude.entries import checked_entry, load_server, transport_of
+from fake_runtimes.claude.faults import ABSENT
 from fake_runtimes.loaded import (
     FILE_LOST,
     SERVER_FAILS,
@@ -23,6 +24,10 @@ CONFIG_PATH = ".mcp.json"
 SERVERS_KEY = "mcpServers"
 # Names under which other programs keep their servers; the runtime points at the first one it finds.
 MISTAKEN_KEYS = ("servers",)
+MISTAKEN = (
+    'mcpServers: Missing "mcpServers" — found "{found}" instead.'
+    ' Claude Code reads MCP servers from the "mcpServers" key.'
+)
 
 
 def read_config(text: str | None, environment: Mapping[str, str], profile: ClaudeProfile) -> Loaded:
@@ -68,8 +73,9 @@ def server_members(text: str, profile: ClaudeProfile) -> dict[str, Any]:
         raise EntryError(file_fault("", "object", document, profile))
     if SERVERS_KEY not in document:
         mistaken = next((key for key in MISTAKEN_KEYS if key in document), None)
-        found = f' — found "{mistaken}" instead' if mistaken else ""
-        raise EntryError(f'Missing "{SERVERS_KEY}"{found}')
+        if mistaken is None:
+            raise EntryError(file_fault(f"{SERVERS_KEY}: ", "record", ABSENT, profile))
+        raise EntryError(MISTAKEN.format(found=mistaken))
     members = document[SERVERS_KEY]
     if not isinstance(members, dict):
         raise EntryError(file_fault(f"{SERVERS_KEY}: ", "record", members, profile))
@@ -78,7 +84,10 @@ def server_members(text: str, profile: ClaudeProfile) -> dict[str, Any]:
 
 def file_fault(prefix: str, expected: str, found: Any, profile: ClaudeProfile) -> str:
     """A file-level fault in the profile's wording."""
-    return prefix + (f"expected {expected}, received {kind(found)}" if profile.faults_name_types else "Invalid input")
+    received = "undefined" if found is ABSENT else kind(found)
+    return f"{prefix}Invalid input" + (
+        f": expected {expected}, received {received}" if profile.faults_name_types else ""
+    )
 
 
 def read_entry(

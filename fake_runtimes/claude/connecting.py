@@ -5,12 +5,20 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from fake_runtimes.claude import needs_auth
-from fake_runtimes.claude.bearer import AUTHORIZATION, has_static_authorization, request_headers
+from fake_runtimes.claude.bearer import AUTHORIZATION, has_client, has_static_authorization, request_headers
 from fake_runtimes.claude.child import child_environment
 from fake_runtimes.claude.startup import probe_seconds
 from fake_runtimes.claude.state import CONNECTED, ServerState, SessionState
-from fake_runtimes.claude.wording import FAILED, NEEDS_AUTH, milliseconds, reason, second_start, server_stderr, tell
-from fake_runtimes.client import Connection, Failure, connect_http, connect_stdio
+from fake_runtimes.claude.wording import (
+    FAILED,
+    NEEDS_AUTH,
+    milliseconds,
+    reason,
+    second_start,
+    server_stderr,
+    tell,
+)
+from fake_runtimes.client import Connection, Failure, StdioConnection, connect_http, connect_stdio
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.text import json_stringify
 from harness.world import Child
@@ -18,34 +26,48 @@ from harness.world import Child
 # The limit of a request other than the handshake, as the transport's log line gives it.
 REQUEST_TIMEOUT_MS = 60_000
 FIRST_SERVER_FAULT_STATUS = 500
+RECONNECT_FACTORS = (1, 3, 8)
+"""How often a session tries again, and after how many times the profile's pause."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 NOT_MEASURED = "Connection failed"
 
 
-async def connect(session: SessionState, state: ServerState) -> None:
-    """Bring one server to its outcome."""
+async def connect(session: SessionState, state: ServerState) -> Failure | None:
+    """Bring one server to its outcome; the answer is why it did not connect, where that was tried."""
     server, world = state.server, session.world
     if server.transport != "stdio" and is_remembered(session, server.name):
         state.log.debug(needs_auth.SKIP_LINE)
         state.status = NEEDS_AUTH
         world.events.emit("server.needs_auth", server=server.name, cached=True, text=needs_auth.SKIP_LINE)
         await state.log.flush()
-        return
+        return None
     world.events.emit("server.connecting", server=server.name)
     state.began_seconds = world.clock.now()
     if not server.starts or server.transport not in ("stdio", "http", "sse"):
         fail(session, state, "protocol", server.fault or NOT_MEASURED)
         await state.log.flush()
-        return
+        return None
+    return await tried(session, state)
+
+
+async def tried(session: SessionState, state: ServerState) -> Failure | None:
+    """One attempt with all that it leaves behind."""
     came = await attempt(session, state)
-    if is_tried_again(session, came):
-        await world.clock.sleep(session.profile.reconnect_after_ms / 1000)
-        came = await attempt(session, state)
     if isinstance(came, Failure):
         await take_failure(session, state, came)
+        failure: Failure | None = came
     else:
-        await take_connection(session, state, came)
+        failure = await take_connection(session, state, came)
     await state.log.flush()
+    return failure
+
+
+async def reconnect(session: SessionState, state: ServerState) -> None:
+    """Try a remote server that failed again, in the background of a session: after a while, then after longer ones."""
+    for factor in RECONNECT_FACTORS:
+        await session.world.clock.sleep(session.profile.reconnect_after_ms * factor / 1000)
+        if not is_tried_again(await tried(session, state)):
+            return
 
 
 def is_remembered(session: SessionState, name: str) -> bool:
@@ -53,21 +75,20 @@ def is_remembered(session: SessionState, name: str) -> bool:
     return needs_auth.is_live(session.needs_auth_text, name, session.world.clock.now() * 1000)
 
 
-def is_tried_again(session: SessionState, came: Connection | Failure) -> bool:
-    """Whether this version connects once more."""
-    if not isinstance(came, Failure) or came.status is None or not session.profile.reconnect_after_ms:
-        return False
-    return came.status >= FIRST_SERVER_FAULT_STATUS
+def is_tried_again(failure: Failure | None) -> bool:
+    """Whether a session tries again: after a fault of the server, not after a refusal."""
+    return failure is not None and failure.status is not None and failure.status >= FIRST_SERVER_FAULT_STATUS
 
 
 async def attempt(session: SessionState, state: ServerState) -> Connection | Failure:
     """One start attempt under one budget; the list of tools is no part of it."""
     server = state.server
-    identity = session.identity._replace(probe_seconds=probe_seconds(server, session.profile))
+    probing = probe_seconds(server, session.profile)
+    identity = session.identity._replace(probe=probing > 0, probe_seconds=probing)
     budget = session.budget_seconds(server)
     if server.transport != "stdio":
         store = await session.store_text()
-        headers = request_headers(server, store, session.world.clock.now())
+        headers = request_headers(server, store, session.world.clock.now(), session.environment)
         tell_of_transport(session, state, has_token=AUTHORIZATION in headers and AUTHORIZATION not in server.headers)
         sent = {"Accept-Encoding": "identity", **headers}
         return await connect_http(session.world, server, sent, identity, budget, lists_tools=False)
@@ -120,8 +141,12 @@ def port_text(url: str) -> str:
     return "default" if port is None else str(port)
 
 
-async def take_connection(session: SessionState, state: ServerState, connection: Connection) -> None:
-    """A server that speaks the protocol: list its tools, and it is there."""
+async def take_connection(session: SessionState, state: ServerState, connection: Connection) -> Failure | None:
+    """A server that speaks the protocol: list its tools, and it is there. The answer is why it is not.
+
+    Only an end before the list makes it one that has failed (not measured); any other fault of the list leaves it
+    without tools.
+    """
     state.child = None
     log, server = state.log, state.server
     for level, text in second_start(connection):
@@ -131,10 +156,17 @@ async def take_connection(session: SessionState, state: ServerState, connection:
     took = connection.connected_seconds - connection.started_seconds
     log.debug(f"Successfully connected (transport: {server.transport}) in {milliseconds(took)}ms")
     log.debug(f"Connection established with capabilities: {json_stringify(capabilities(session, connection))}")
-    await connection.list_tools(REQUEST_TIMEOUT_MS / 1000)
+    told = len(connection.stderr)
+    failure = await connection.list_tools(REQUEST_TIMEOUT_MS / 1000)
+    if failure is not None and failure.kind == "exited":
+        child = connection.child if isinstance(connection, StdioConnection) and failure.exit_code is None else None
+        failure = failure._replace(stderr=failure.stderr[told:], respawned=False, child=child)
+        await take_failure(session, state, failure)
+        return failure
     state.connection, state.status = connection, CONNECTED
     session.world.events.emit("server.connected", server=server.name, seconds=took)
     await session.forget_refusal(server.name)
+    return None
 
 
 def capabilities(session: SessionState, connection: Connection) -> dict[str, object]:
@@ -157,11 +189,18 @@ def capabilities(session: SessionState, connection: Connection) -> dict[str, obj
 async def take_failure(session: SessionState, state: ServerState, failure: Failure) -> None:
     """A server that did not connect. Only the newer version signals a process that is left."""
     server = state.server
-    static = has_static_authorization(server)
-    told = tell(server, failure, session.limit_ms(server), session.wording, static_authorization=static)
+    told = tell(
+        server,
+        failure,
+        session.limit_ms(server),
+        session.wording,
+        static_authorization=has_static_authorization(server),
+        has_client=failure.status == 401 and has_client(server, await session.store_text()),
+    )
     for level, text in told.lines:
         state.log.add(level, text)
-    state.status, state.reason, state.timed_out = told.status, reason(told.text), failure.kind == "timeout"
+    state.status = told.status
+    state.reason = reason(told.text, session.wording) + told.detail
     if told.status == NEEDS_AUTH:
         session.world.events.emit("server.needs_auth", server=server.name, cached=False, text=told.text)
         await session.remember_refusal(server.name)

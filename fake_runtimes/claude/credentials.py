@@ -24,19 +24,21 @@ def lookup_key(server: LoadedServer) -> str:
     return f"{server.name}|{digest}"
 
 
-def find_entry(store_text: str, server: LoadedServer) -> dict[str, Any] | None:
-    """The stored entry that the runtime would use: by its key alone, and only with a token in it.
-
-    The entry's own serverName and serverUrl are never compared. A store that cannot be read holds nothing.
-    """
+def stored_entry(store_text: str, server: LoadedServer) -> dict[str, Any] | None:
+    """The entry under the server's key, by that alone. A store that cannot be read holds nothing."""
     try:
         store = parse_json(store_text)
     except JsonTextError:
         return None
     entries = store.get(STORE_KEY) if isinstance(store, dict) else None
     entry = entries.get(lookup_key(server)) if isinstance(entries, dict) else None
-    return (
-        entry
-        if isinstance(entry, dict) and isinstance(entry.get("accessToken"), str) and entry["accessToken"]
-        else None
-    )
+    return entry if isinstance(entry, dict) else None
+
+
+def find_entry(store_text: str, server: LoadedServer) -> dict[str, Any] | None:
+    """The stored entry that the runtime would use: one with a token in it.
+
+    The entry's own serverName and serverUrl are never compared.
+    """
+    entry = stored_entry(store_text, server)
+    return entry if entry and isinstance(entry.get("accessToken"), str) and entry["accessToken"] else None

@@ -24,9 +24,10 @@ def transport_of(name: str, entry: Any, profile: ClaudeProfile) -> str:
         return untyped_transport(name, entry)
     declared = entry["type"]
     if not isinstance(declared, str):
-        refuse_type(name, "type", "string", declared, profile)
+        refuse(name, 'type: expected "stdio"' if profile.faults_name_types else "type: Invalid input")
     if declared == "sdk":
-        raise EntryError(profile.sdk_entry_text)
+        text = profile.sdk_entry_text
+        raise EntryError(f'Skipped — MCP server "{name}" {text}' if text else "")
     if declared == "ws" and not profile.websocket_entries:
         raise EntryError("")
     if declared not in TRANSPORTS:

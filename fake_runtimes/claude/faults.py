@@ -25,4 +25,4 @@ def refuse_type(name: str, field: str, expected: str, found: Any, profile: Claud
     """Skip the entry because a field has the wrong type; `found` is ABSENT where the field is missing."""
     received = "undefined" if found is ABSENT else kind(found)
     detail = f"expected {expected}, received {received}" if profile.faults_name_types else "Invalid input"
-    refuse(name, f"{field}: {detail}" if field else detail)
+    refuse(name, f"{field or '(root)'}: {detail}")

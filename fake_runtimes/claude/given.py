@@ -33,7 +33,7 @@ async def read_given(world: World, configs: Sequence[str], profile: ClaudeProfil
     for word in configs:
         text = word if word.lstrip().startswith("{") else await read_file(world, word)
         try:
-            server_members(text, profile)
+            server_members(text, profile._replace(json_fault_names_place=False))
         except EntryError as error:
             raise GivenError(f"{INVALID}{error.text}") from None
         texts.append(text)

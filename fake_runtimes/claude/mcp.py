@@ -21,7 +21,7 @@ from harness.world import World
 DONE, REFUSED = 0, 1
 # However they are reached: measured for stdio and for http.
 AT_A_TIME = 3
-CHECKING = "Checking MCP server health...\n"
+CHECKING = "Checking MCP server health…\n"
 NONE_CONFIGURED = "No MCP servers configured. Use `claude mcp add` to add a server."
 
 
@@ -93,3 +93,5 @@ async def check(session: SessionState, states: Sequence[ServerState]) -> None:
 
     workers = [session.world.tasks.start(work(), f"check {number}") for number in range(AT_A_TIME)]
     await session.world.tasks.wait(workers)
+    for worker in workers:
+        worker.result()

@@ -12,7 +12,7 @@ from typing import Any
 
 from fake_runtimes.claude.arguments import Arguments
 from fake_runtimes.claude.calling import call
-from fake_runtimes.claude.connecting import connect
+from fake_runtimes.claude.connecting import connect, is_tried_again, reconnect
 from fake_runtimes.claude.given import NOTHING_GIVEN, Given
 from fake_runtimes.claude.names import offered, tool_name
 from fake_runtimes.claude.output import MODEL, Output
@@ -26,7 +26,7 @@ from fake_runtimes.profile import ClaudeProfile
 from harness.world import Task, World
 
 TOOL_SEARCH_VARIABLE = "ENABLE_TOOL_SEARCH"
-DEFERRING_TOOLS = ("ToolSearch", "DeferredToolPlaceholder")
+SEARCH_TOOL, PLACEHOLDER_TOOL = "ToolSearch", "DeferredToolPlaceholder"
 UUID_DIGITS = 32
 API_KEY = "ANTHROPIC_API_KEY"
 
@@ -119,7 +119,8 @@ def start_servers(session: SessionState, *, given: bool = False) -> list[Task]:
 async def work(session: SessionState, queue: Iterator[ServerState]) -> None:
     """Take one server after the other."""
     for state in queue:
-        await connect(session, state)
+        if is_tried_again(await connect(session, state)):
+            session.world.tasks.start(reconnect(session, state), f"reconnect {state.server.name}")
 
 
 def emit_request(session: SessionState, number: int) -> None:
@@ -128,14 +129,28 @@ def emit_request(session: SessionState, number: int) -> None:
     `tools` are those of the servers, `extra` what the version adds to or puts in place of them: a deferred
     tool is listed by name in a message only.
     """
-    pending = [state.server.name for state in session.servers.values() if state.status == PENDING]
+    extra = own_tools(session)
     deferred = defers_tools(session)
-    extra = list(DEFERRING_TOOLS) if deferred else []
-    if pending and session.profile.wait_tool:
-        extra.append(session.profile.wait_tool)
     session.world.events.emit(
-        "model.request", number=number, tools=tool_names(session), pending=pending, extra=extra, deferred=deferred
+        "model.request",
+        number=number,
+        tools=tool_names(session),
+        pending=pending_names(session),
+        extra=[*extra, PLACEHOLDER_TOOL] if deferred else extra,
+        deferred=deferred,
     )
+
+
+def pending_names(session: SessionState) -> list[str]:
+    """The servers that are still connecting."""
+    return [state.server.name for state in session.servers.values() if state.status == PENDING]
+
+
+def own_tools(session: SessionState) -> list[str]:
+    """What the program offers because of its servers: a search for deferred tools, else something to wait with."""
+    if defers_tools(session):
+        return [SEARCH_TOOL]
+    return [session.profile.wait_tool] if session.profile.wait_tool and pending_names(session) else []
 
 
 def defers_tools(session: SessionState) -> bool:
@@ -157,11 +172,12 @@ def tool_names(session: SessionState) -> list[str]:
 def init_line(session: SessionState) -> dict[str, object]:
     """The one init line of a run; it is not sent again when a pending server connects.
 
-    The built-in tools are left out; the fields behind `mcp_servers` are the vendor's description's.
+    Built-in tools that have nothing to do with servers are left out; the fields behind `mcp_servers` are those of the
+    vendor's description.
     """
     servers = []
     for state in session.servers.values():
-        shown = {"name": state.server.name, "status": shown_status(session, state)}
+        shown = {"name": state.server.name, "status": state.status}
         if session.profile.init_names_source:
             shown["source"] = state.source
         servers.append(shown)
@@ -170,20 +186,13 @@ def init_line(session: SessionState) -> dict[str, object]:
         "subtype": "init",
         "cwd": session.directory,
         "session_id": session.session_id,
-        "tools": tool_names(session),
+        "tools": [*own_tools(session), *tool_names(session)],
         "mcp_servers": servers,
         "model": MODEL,
         "permissionMode": "default",
         "apiKeySource": API_KEY if API_KEY in session.environment else "none",
         "claude_code_version": session.profile.version,
     }
-
-
-def shown_status(session: SessionState, state: ServerState) -> str:
-    """A status as the init line has it: a version shows a given server that timed out as one still waited for."""
-    if state.timed_out and state.source == DYNAMIC and session.profile.shows_given_timeout_as_pending:
-        return PENDING
-    return state.status
 
 
 def tell_of_problems(world: World, sources: Sources) -> None:

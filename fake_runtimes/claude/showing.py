@@ -10,7 +10,7 @@ from fake_runtimes.claude.entries import NOT_CONFIGURED
 from fake_runtimes.claude.sources import DYNAMIC, LOCAL, PROJECT, USER
 from fake_runtimes.claude.state import CONNECTED, DISABLED, UNAPPROVED, ServerState
 from fake_runtimes.claude.wording import FAILED, NEEDS_AUTH
-from fake_runtimes.loaded import FILE_LOST, Problem
+from fake_runtimes.loaded import FILE_LOST, SERVER_FAILS, Problem
 from fake_runtimes.profile import ClaudeProfile
 
 DEFAULTED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):-[^}]*\}")
@@ -85,7 +85,7 @@ def table(title: str, members: Any, between: str) -> list[str]:
 
 def diagnostics(problems: Sequence[Problem], profile: ClaudeProfile) -> list[str]:
     """What is printed behind the list about the files: faults of a whole file, then of single entries."""
-    said = [problem for problem in problems if problem.text]
+    said = [problem for problem in problems if problem.text and problem.code != SERVER_FAILS]
     lines: list[str] = []
     older = not profile.faults_name_types
     for lost, title in ((True, "Failed to parse" if older else "Has errors"), (False, titled(older))):

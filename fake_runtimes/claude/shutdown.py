@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fake_runtimes.claude.state import PENDING, ServerState, SessionState
-from fake_runtimes.claude.wording import SHUTTING_DOWN, duration, uptime
+from fake_runtimes.claude.wording import SHUTTING_DOWN, milliseconds, uptime
 from fake_runtimes.client import Closed, HttpConnection, Signals, StdioConnection, end_children
 
 SIGNALS: Signals = (("SIGINT", 0.1), ("SIGTERM", 0.4), ("SIGKILL", 0.0))
@@ -51,7 +51,7 @@ async def abandon(session: SessionState, state: ServerState) -> None:
     """A server that is still connecting when the session ends."""
     if session.wording.tells_of_abandoning and state.began_seconds is not None:
         waited = session.world.clock.now() - state.began_seconds
-        state.log.debug(f"Connection abandoned {duration('after', waited, session.wording)} ({SHUTTING_DOWN})")
+        state.log.debug(f"Connection abandoned after {milliseconds(waited)}ms ({SHUTTING_DOWN})")
     if state.child is not None and session.profile.signals_unconnected:
         await state.child.signal("SIGINT")
 

@@ -59,7 +59,7 @@ async def read_sources(world: World, homes: Homes, profile: ClaudeProfile, given
     """Read everything that a headless session reads; it asks for no approval.
 
     Of equal names local beats project beats user, and the nearer `.mcp.json` beats the farther. What is given on the
-    command line stands above all (not measured), and alone where that is asked for.
+    command line stands above all, and alone where that is asked for.
     """
     directory = world.env.directory
     settings = json_object(await read_text(world, f"{homes.config}/{SETTINGS}"))

@@ -35,7 +35,6 @@ class ServerState:
         self.connection: Connection | None = None
         self.child: Child | None = None
         self.began_seconds: float | None = None
-        self.timed_out = False
         self.reason = ""
 
 

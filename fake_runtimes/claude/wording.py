@@ -29,12 +29,25 @@ SOCKET_CLOSED = (
 )
 UNABLE_TO_CONNECT = "Unable to connect. Is the computer able to access the url?"
 INVALID_MESSAGE = json_stringify([{"code": "invalid_union", "path": [], "message": "Invalid input"}])
+DEFERRED = "Authentication required; client registration is deferred until the user authenticates"
+TIMED_OUT = "Request timed out"
+RECONNECTING = "version negotiation probe failed on the http transport; reconnecting pinned legacy"
+LOSES_THE_PROBE = ("content", "refused", "reset")
+SPEAKING_CODES = ("CONNECT_TIMEOUT", "ENDPOINT_NOT_FOUND")
+"""Codes that a list of servers leaves out: the text says it all."""
+NO_PROGRAM = "ENOEXEC"
+"""A file that may be executed and is no program: its error is one for which the program has no words."""
 SHUTTING_DOWN = "Claude Code is shutting down"
 STACK = "\n    at <anonymous>"
 
 
 class Wording(NamedTuple):
-    """What differs between the versions."""
+    """What differs between the versions.
+
+    `asks_in_time` is the version whose own request runs out before its watch does, unless the newer probe took a part
+    of the time away; `repeats_code` the one whose list says a code that the text begins with once more, and adds a
+    detail.
+    """
 
     awake: bool
     closed: tuple[str, str]
@@ -45,8 +58,11 @@ class Wording(NamedTuple):
     rpc_prefix: str
     post_prefix: str
     unauthorized: str
-    names_hanging_server: bool
+    classes: Mapping[str, str]
+    asks_in_time: bool
+    repeats_code: bool
     tells_of_abandoning: bool
+    retries_refused_call: bool
 
 
 WORDINGS: Mapping[str, Wording] = {
@@ -60,8 +76,11 @@ WORDINGS: Mapping[str, Wording] = {
         rpc_prefix="MCP error {code}: ",
         post_prefix="Streamable HTTP error: ",
         unauthorized="Error: Unauthorized",
-        names_hanging_server=True,
+        classes={"protocol": "McpError"},
+        asks_in_time=False,
+        repeats_code=True,
         tells_of_abandoning=False,
+        retries_refused_call=False,
     ),
     "named": Wording(
         awake=True,
@@ -73,65 +92,131 @@ WORDINGS: Mapping[str, Wording] = {
         rpc_prefix="",
         post_prefix="",
         unauthorized="UnauthorizedError: Unauthorized",
-        names_hanging_server=False,
+        classes={"protocol": "ProtocolError", "status": "SdkHttpError", "content": "SdkError"},
+        asks_in_time=True,
+        repeats_code=False,
         tells_of_abandoning=True,
+        retries_refused_call=True,
     ),
 }
 
 
 class Told(NamedTuple):
-    """What a session says of a server that did not connect: its status, the lines, and the words that count."""
+    """What a session says of a server that did not connect: its status, the lines, and the words that count.
+
+    `detail` is what a list of servers adds to the words.
+    """
 
     status: str
     lines: tuple[tuple[str, str], ...]
     text: str
+    detail: str = ""
 
 
 def tell(
-    server: LoadedServer, failure: Failure, limit_ms: int, wording: Wording, *, static_authorization: bool
+    server: LoadedServer,
+    failure: Failure,
+    limit_ms: int,
+    wording: Wording,
+    *,
+    static_authorization: bool,
+    has_client: bool = False,
 ) -> Told:
-    """The lines of a failed connection, in order."""
+    """The lines of a failed connection, in order. `has_client` is whether a client is registered in the store."""
     if failure.status in (401, 403) and failure.kind == "status":
-        return tell_refused(server, failure, wording, static_authorization=static_authorization)
+        refused = static_authorization and failure.status == 401
+        return rejected(server, failure, wording) if refused else unwelcome(server, failure, wording, has_client)
     code, text = cause(server, failure, limit_ms, wording)
-    loud = f"Connection failed ({code}): {text}" if code else f"Connection failed: {text}"
+    bracket = f" ({code})" if code else ""
     lines = [*before(failure, limit_ms, wording)]
-    if failure.kind == "protocol" and failure.code is None:
-        lines.append((ERROR, f"ZodError: {text}"))
-    lines += [(DEBUG, quiet_line(server, failure, code, text, wording)), (ERROR, loud)]
-    return Told(FAILED, tuple(lines), loud)
+    if server.transport != "stdio":
+        lines += transport_lines(server, failure, said_by_transport(failure, code, text, wording), wording)
+    lines.append((DEBUG, f"Connection failed {after(failure, wording)}{bracket}: {text}"))
+    lines.append((ERROR, f"Connection failed{bracket}: {text}"))
+    return Told(FAILED, tuple(lines), f"Connection failed{bracket}: {text}")
 
 
-def tell_refused(server: LoadedServer, failure: Failure, wording: Wording, *, static_authorization: bool) -> Told:
-    """401 and 403: the server wants somebody to sign in, unless its own header was refused."""
-    kind = transport_name(server)
-    if failure.status == 401 and static_authorization:
-        return Told(FAILED, ((ERROR, REJECTED_HEADER),), REJECTED_HEADER)
-    wants = f"Authentication required for {kind} server"
-    if failure.status == 401:
-        quiet = detail_line(server, failure, "Unauthorized", "none", wording)
-        lines = ((DEBUG, quiet), (ERROR, f"{wording.unauthorized}{STACK}"), (DEBUG, wants))
-        return Told(NEEDS_AUTH, lines, wants)
-    code, text = cause(server, failure, 0, wording)
-    quiet = detail_line(server, failure, text, wording.status_code or code, wording)
-    return Told(NEEDS_AUTH, ((DEBUG, quiet), (DEBUG, wants)), wants)
+def unwelcome(server: LoadedServer, failure: Failure, wording: Wording, has_client: bool) -> Told:
+    """401 and 403: the server wants somebody to sign in."""
+    wants = f"Authentication required for {transport_name(server)} server"
+    if failure.status == 403:
+        said = said_by_transport(failure, *cause(server, failure, 0, wording), wording)
+    elif has_client:
+        said = Said("none", "Unauthorized", wording.unauthorized.partition(":")[0])
+    else:
+        said = Said("none", DEFERRED, "McpClientRegistrationDeferredError")
+    return Told(NEEDS_AUTH, (*transport_lines(server, failure, said, wording), (DEBUG, wants)), wants)
 
 
-def reason(loud: str) -> str:
+def rejected(server: LoadedServer, failure: Failure, wording: Wording) -> Told:
+    """401 where the server's own configured header was refused."""
+    said = said_by_transport(failure, *cause(server, failure, 0, wording), wording)
+    lines = transport_lines(server, failure, said, wording)
+    detail = f" Error detail: {said.text}".rstrip() if wording.repeats_code else ""
+    return Told(FAILED, (*lines, (ERROR, REJECTED_HEADER)), REJECTED_HEADER, detail)
+
+
+class Said(NamedTuple):
+    """What a remote transport says of a failure: a code (`none`), a text, and the class of its error."""
+
+    code: str
+    text: str
+    error_class: str
+
+
+def said_by_transport(failure: Failure, code: str, text: str, wording: Wording) -> Said:
+    """It has other words than what is said of the server, for a status and for a time that is over."""
+    kind = failure.kind
+    error_class = {"refused": "TypeError", "reset": "TypeError", "dns": "Error", "timeout": "TelemetrySafeError"}.get(
+        kind, wording.classes.get(kind, "Error")
+    )
+    if kind == "protocol" and failure.code is None:
+        return Said("none", text, "ZodError")
+    if kind == "timeout" and text == TIMED_OUT:
+        return Said("REQUEST_TIMEOUT", text, "SdkError")
+    if kind == "status" and text.startswith("SSE error"):
+        return Said(code, text, "Error")
+    if kind != "status":
+        return Said(code or "none", text, error_class)
+    return Said(wording.status_code or str(failure.status), posted(failure, wording), error_class)
+
+
+def transport_lines(
+    server: LoadedServer, failure: Failure, said: Said, wording: Wording
+) -> tuple[tuple[str, str], ...]:
+    """A debug line with the code, and a loud one with the class and its stack."""
+    reconnected = wording.asks_in_time and server.transport == "http" and failure.kind in LOSES_THE_PROBE
+    again = ((DEBUG, RECONNECTING),) if reconnected else ()
+    passed = f"after {milliseconds(failure.after_seconds)}ms"
+    if server.transport == "sse":
+        error = f"{said.error_class}: {said.text}{STACK}"
+        fields = {"url": server.url, "error": said.text, "errorType": said.error_class, "stack": error}
+        quiet = f"SSE Connection failed {passed}: {json_stringify(fields)}"
+    else:
+        quiet = f"HTTP Connection failed {passed}: {said.text} (code: {said.code}, errno: none)"
+    return (*again, (DEBUG, quiet), (ERROR, f"{said.error_class}: {said.text}{STACK}"))
+
+
+def reason(loud: str, wording: Wording) -> str:
     """What a list of servers tells of a failure: `CODE: text`, or the text alone."""
     said = loud.removeprefix("Connection failed")
     code, bracket, text = said.removeprefix(" (").partition("): ")
-    return f"{code}: {text}" if bracket and said.startswith(" (") else said.removeprefix(": ")
+    if not bracket or not said.startswith(" ("):
+        return " ".join(said.removeprefix(": ").split())
+    if code in SPEAKING_CODES or (not wording.repeats_code and text.startswith(f"{code}: ")):
+        return text
+    return f"HTTP {code}: {text}" if code.isdecimal() else f"{code}: {text}"
 
 
 def cause(server: LoadedServer, failure: Failure, limit_ms: int, wording: Wording) -> tuple[str, str]:
     """The code in brackets (empty: there is none) and the text behind it."""
     kind = failure.kind
-    if kind in ("enoent", "eacces"):
-        return process_cause(kind, failure.detail)
+    if kind in ("enoent", "eacces", "spawn"):
+        return process_cause(failure)
     if kind == "timeout":
-        name = server.name if wording.names_hanging_server else "[redacted]"
-        return "CONNECT_TIMEOUT", f'MCP server "{name}" connection timed out after {limit_ms}ms'
+        alone = wording.asks_in_time and not failure.probe_unanswered
+        named = f'MCP server "{server.name}" connection timed out after {limit_ms}ms'
+        return "CONNECT_TIMEOUT", TIMED_OUT if alone else named
     if kind == "status":
         return status_cause(server, failure, wording)
     if kind == "content":
@@ -145,8 +230,13 @@ def cause(server: LoadedServer, failure: Failure, limit_ms: int, wording: Wordin
     return {"exited": wording.closed, "refused": wording.refused, "reset": wording.reset}[kind]
 
 
-def process_cause(kind: str, command: str) -> tuple[str, str]:
-    """A command that cannot be executed; a bare one is looked for in PATH."""
+def process_cause(failure: Failure) -> tuple[str, str]:
+    """A command that cannot be executed; a bare one is looked for in PATH. Measured but for the rarer errors."""
+    kind, command = failure.kind, failure.detail
+    if failure.error is not None:
+        name = failure.error_name
+        words = "unknown error" if name == NO_PROGRAM else str(failure.error.strerror).lower()
+        return name, f"{name}: {words}, posix_spawn '{command}'"
     if kind == "eacces":
         return "EACCES", f"EACCES: permission denied, posix_spawn '{command}'"
     if "/" not in command:
@@ -162,7 +252,12 @@ def status_cause(server: LoadedServer, failure: Failure, wording: Wording) -> tu
         parts = urlsplit(server.url or "")
         place = f"{parts.scheme}://{parts.netloc}"
         return "ENDPOINT_NOT_FOUND", f"MCP endpoint not found at {place}. Check the URL in your MCP config."
-    return str(failure.status), f"{wording.post_prefix}Error POSTing to endpoint: {failure.body}"
+    return str(failure.status), posted(failure, wording)
+
+
+def posted(failure: Failure, wording: Wording) -> str:
+    """What is said of a POST that was answered with a status."""
+    return f"{wording.post_prefix}Error POSTing to endpoint: {failure.body}"
 
 
 def before(failure: Failure, limit_ms: int, wording: Wording) -> tuple[tuple[str, str], ...]:
@@ -170,13 +265,12 @@ def before(failure: Failure, limit_ms: int, wording: Wording) -> tuple[tuple[str
     lines = [*second_start(failure)]
     if failure.stderr:
         lines.append((ERROR, server_stderr(failure.stderr)))
-    if failure.kind == "timeout":
+    if failure.kind == "timeout" and (failure.probe_unanswered or not wording.asks_in_time):
         lines.append((DEBUG, f"Connection timeout triggered {after(failure, wording)} (limit: {limit_ms}ms)"))
     if failure.fallback_status is not None:
-        posted = f"{wording.post_prefix}Error POSTing to endpoint: {failure.body}"
         got = f"SSE error: Non-200 status code ({failure.fallback_status})"
         lines += [
-            (DEBUG, f"initialize POST rejected ({posted}); trying legacy HTTP+SSE"),
+            (DEBUG, f"initialize POST rejected ({posted(failure, wording)}); trying legacy HTTP+SSE"),
             (DEBUG, f"legacy HTTP+SSE not confirmed ({got}); surfacing the POST failure"),
         ]
     return tuple(lines)
@@ -194,24 +288,6 @@ def second_start(attempt: Any) -> tuple[tuple[str, str], ...]:
 def server_stderr(lines: tuple[str, ...]) -> str:
     """All that a server printed until its outcome, folded into one line."""
     return "Server stderr: " + "".join(f"{redacted(text)}\n" for text in lines)
-
-
-def quiet_line(server: LoadedServer, failure: Failure, code: str, text: str, wording: Wording) -> str:
-    """The debug line of a failure."""
-    if server.transport == "stdio" or failure.kind == "timeout":
-        bracket = f" ({code})" if code else ""
-        return f"Connection failed {after(failure, wording)}{bracket}: {text}"
-    return detail_line(
-        server, failure, text, (wording.status_code or code) if failure.kind == "status" else code, wording
-    )
-
-
-def detail_line(server: LoadedServer, failure: Failure, text: str, code: str, wording: Wording) -> str:
-    """The debug line of a remote server's failure."""
-    if server.transport == "sse":
-        said = json_stringify({"code": failure.status, "message": text})
-        return f"SSE Connection failed {after(failure, wording)}: {said}"
-    return f"HTTP Connection failed {after(failure, wording)}: {text} (code: {code or 'none'}, errno: none)"
 
 
 def after(failure: Failure, wording: Wording) -> str:

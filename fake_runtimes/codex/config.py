@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from fake_runtimes.codex.layers import overlay, parse_toml
-from fake_runtimes.codex.shape import check_entry, check_milliseconds, check_variant, described
+from fake_runtimes.codex.shape import FieldError, check_entry, check_milliseconds, check_variant, described
 from fake_runtimes.loaded import (
     RUN_KILLED,
     SERVER_FAILS,
@@ -102,6 +102,8 @@ def at_place(place: str, check: Callable[[], T]) -> T:
     """The check's answer; its error with the place added."""
     try:
         return check()
+    except FieldError as error:
+        raise EntryError(f"{error.text}\nin `{'.'.join((place, *error.place))}`") from None
     except EntryError as error:
         raise EntryError(f"{error.text}\nin `{place}`") from None
 

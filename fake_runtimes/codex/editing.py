@@ -11,7 +11,7 @@ from fake_runtimes.air.toml_text import emit
 from fake_runtimes.codex.config import SERVERS_KEY
 from fake_runtimes.codex.home import LOADING_FAILED, USER_CONFIG, UnreadableError, home_directory, read_text
 from fake_runtimes.codex.layers import parse_toml
-from fake_runtimes.codex.mcp import BAD_ARGUMENTS, Asked, McpError, checked_name
+from fake_runtimes.codex.mcp import BAD_ARGUMENTS, Asked, McpError, checked_name, configuration
 from fake_runtimes.loaded import EntryError
 from fake_runtimes.profile import CodexProfile
 from harness.world import World
@@ -20,6 +20,7 @@ from harness.world import World
 async def add(world: World, profile: CodexProfile, asked: Asked) -> str:
     """`add NAME [--env K=V] -- COMMAND [ARG…]` or `add NAME --url URL`. Raises McpError."""
     name, entry = checked_name(asked.name, profile), entry_of(asked)
+    await configuration(world, profile, asked)
     document = await load(world)
     document[SERVERS_KEY] = {**document.get(SERVERS_KEY, {}), name: entry}
     await save(world, document)
@@ -55,6 +56,7 @@ def pair(text: str) -> tuple[str, str]:
 async def remove(world: World, profile: CodexProfile, asked: Asked) -> str:
     """`remove NAME`; a name that is not there is no failure. Raises McpError."""
     name = checked_name(asked.name, profile)
+    await configuration(world, profile, asked)
     document = await load(world)
     servers = dict(document.get(SERVERS_KEY, {}))
     if servers.pop(name, None) is None:

@@ -23,6 +23,8 @@ PROJECTS_KEY = "projects"
 DEFAULT_SANDBOX = "read-only"
 DEFAULT_APPROVAL = "never"
 LOADING_FAILED = "Error loading config.toml: "
+# not measured: what is said of a directory for a run that is none
+NO_DIRECTORY = "Error: Not a directory (os error 20)"
 
 
 class Held(NamedTuple):
@@ -63,8 +65,10 @@ async def read_home(world: World, profile: CodexProfile, arguments: Arguments) -
     """The configuration of one run. A version may write the user's file here: see `record_trust`."""
     variables = world.env.variables
     home = home_directory(variables)
-    directory = arguments.directory or world.env.directory
+    directory = world.env.directory
     try:
+        if arguments.directory is not None:
+            directory = await entered(world, arguments.directory)
         user_text = await read_text(world, f"{home}/{USER_CONFIG}")
         above = overrides(arguments.overrides)
         user = overlay(layer(user_text), above)
@@ -88,6 +92,19 @@ async def read_home(world: World, profile: CodexProfile, arguments: Arguments) -
         tables=merged.get(SERVERS_KEY, {}),
         refused=refusal(merged, profile) if arguments.strict else None,
     )
+
+
+async def entered(world: World, path: str) -> str:
+    """The real path of the directory that a run is told to work in. Raises UnreadableError."""
+    whole = path if path.startswith("/") else f"{world.env.directory.rstrip('/')}/{path}"
+    try:
+        found = await world.files.resolve(whole)
+        there = await world.files.stat(found)
+    except OSError as error:
+        raise UnreadableError(f"Error: {error.strerror} (os error {error.errno})") from None
+    if there is None or there.kind != "directory":
+        raise UnreadableError(NO_DIRECTORY)
+    return found
 
 
 class Place(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fake_runtimes.codex.exec_facts import exec_facts
 from fake_runtimes.codex.texts import NotStarted
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.profile import CodexProfile
@@ -14,6 +13,7 @@ LEVELS = ("off", "error", "warn", "info", "debug", "trace")
 DEFAULT_LEVEL = "error"
 TRANSPORT_TARGET = "rmcp::transport::worker"
 CLIENT_TARGET = "codex_mcp::rmcp_client"
+RENEWAL_TARGET = "codex_rmcp_client::oauth::refresh_transaction"
 LAUNCHER_TARGET = "codex_rmcp_client::stdio_server_launcher"
 
 
@@ -38,16 +38,18 @@ def server_lines(server: LoadedServer, stderr: Sequence[str], variables: Mapping
 def failure_lines(
     server: LoadedServer, failed: NotStarted, variables: Mapping[str, str], profile: CodexProfile
 ) -> tuple[str, ...]:
-    """What a version says of a failed start as it happens; nothing by default."""
-    if not exec_facts(profile).names_failed_servers or not shown(variables, CLIENT_TARGET, "warn"):
+    """What a version says of a failed start as it happens; by default no more than that a token was not renewed."""
+    if failed.kind == "renewal" and profile.renewal_failure_text and shown(variables, RENEWAL_TARGET, "error"):
+        return (f"ERROR {RENEWAL_TARGET}: error={failed.cause}",)
+    if not profile.names_failed_servers or not shown(variables, CLIENT_TARGET, "warn"):
         return ()
-    return (f'WARN {CLIENT_TARGET}: MCP server startup failed server_name="{server.name}" error={failed.cause}',)
+    told = f'MCP server startup failed server_name="{server.name}" error={failed.cause}'
+    return (f"WARN mcp.request: {CLIENT_TARGET}: {told}",)
 
 
 def shutdown_lines(failures: Sequence[NotStarted], variables: Mapping[str, str]) -> tuple[str, ...]:
     """What is said at the end of the servers that had not started; nothing by default."""
     if not failures or not shown(variables, CLIENT_TARGET, "warn"):
         return ()
-    return tuple(
-        f"WARN {CLIENT_TARGET}: failed to initialize MCP client during shutdown: {failed.cause}" for failed in failures
-    )
+    told = f"WARN {CLIENT_TARGET}: failed to initialize MCP client during shutdown: MCP startup failed: "
+    return tuple(f"{told}{failed.cause}" for failed in failures)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from fake_runtimes.codex.arguments import Arguments
 from fake_runtimes.codex.auth import NOT_LOGGED_IN, auth_status, forget_credential, supports_oauth
-from fake_runtimes.codex.exec_facts import exec_facts
 from fake_runtimes.codex.home import LOADING_FAILED, Held, read_home
 from fake_runtimes.codex.startup import attempt_seconds
 from fake_runtimes.loaded import SKIPPED, LoadedServer
@@ -138,7 +137,7 @@ async def configuration(world: World, profile: CodexProfile, asked: Asked) -> He
     if held.refused is not None:
         cause = held.refused.removeprefix(LOADING_FAILED).replace("\n", "\n    ")
         # not measured: how the cause stands behind the first line
-        raise McpError(f"Error: failed to load {exec_facts(profile).configuration}\n\nCaused by:\n    {cause}")
+        raise McpError(f"Error: failed to load {profile.configuration_name}\n\nCaused by:\n    {cause}")
     return held
 
 
@@ -162,17 +161,19 @@ async def element(world: World, profile: CodexProfile, held: Held, one: Listed) 
         "name": one.name,
         "enabled": one.enabled,
         "disabled_reason": None,
-        "transport": transport(raw),
+        "transport": transport(raw, profile),
         "startup_timeout_sec": seconds,
         "tool_timeout_sec": None if timeout is None else float(timeout),
         "auth_status": await auth_status(world, profile, held, one.server),
     }
 
 
-def transport(raw: Mapping[str, Any]) -> dict[str, Any]:
+def transport(raw: Mapping[str, Any], profile: CodexProfile) -> dict[str, Any]:
     """How a server is reached, as it is configured."""
     if "url" in raw:
-        keys = ("url", "bearer_token_env_var", "http_headers", "env_http_headers")
+        keys: tuple[str, ...] = ("url", "bearer_token_env_var", "http_headers", "env_http_headers")
+        if profile.header_helper_key:
+            keys = (*keys, "http_headers_helper")
         return {"type": "streamable_http", **{key: raw.get(key) for key in keys}}
     given = {"args": raw.get("args", []), "env": raw.get("env"), "env_vars": raw.get("env_vars", [])}
     return {"type": "stdio", "command": raw.get("command"), **given, "cwd": raw.get("cwd")}

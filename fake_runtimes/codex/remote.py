@@ -1,45 +1,30 @@
-"""Codex and a server behind a URL: the stored token, the look-ups it causes, and another try when nobody listens."""
+"""Codex and a server behind a URL: the stored token, and another try when nobody listens or the server is busy."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from fake_runtimes.client import Connection, Failure, Identity, connect_http
-from fake_runtimes.codex.credentials import find_entry
-from fake_runtimes.codex.exec_facts import exec_facts
-from fake_runtimes.codex.texts import NotStarted
+from fake_runtimes.codex.renewal import Looked, Renewing
+from fake_runtimes.codex.texts import UNAUTHORIZED, NotStarted, failed_to_start
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.profile import CodexProfile
-from harness.world import Ambiguous, NotSent, Request, World, header
+from harness.world import World, header
 
-EXPIRES_WITHIN_SECONDS = 30.0
 REAUTHENTICATION = "reauthenticationRequired"
 # Three attempts in about 1.3 s were measured; the two pauses are those of the program's source.
 RETRY_PAUSES_SECONDS = (0.25, 1.0)
 RETRIED = ("refused", "dns", "reset")
-LOOK_UP_SECONDS = 5.0
+RETRIED_STATUSES, FIRST_SERVER_ERROR = (408, 429), 500
 
 
-class Stored(NamedTuple):
-    """A server's stored credential: a token that is sent, or one that has expired.
+class Way(NamedTuple):
+    """How a server is reached: as whom, and within which budget."""
 
-    A token without a client is sent, but nobody counts as logged in by it.
-    """
-
-    token: str | None = None
-    expired: bool = False
-    client: bool = False
-
-    @property
-    def found(self) -> bool:
-        """Whether there is an entry at all."""
-        return self.expired or self.token is not None
-
-    @property
-    def logged_in(self) -> bool:
-        """Whether the program says so."""
-        return self.token is not None and self.client
+    world: World
+    profile: CodexProfile
+    identity: Identity
+    budget_seconds: float
 
 
 def wants_stored(server: LoadedServer) -> bool:
@@ -47,65 +32,64 @@ def wants_stored(server: LoadedServer) -> bool:
     return server.transport == "http" and server.starts and header(server.headers, "Authorization") is None
 
 
-def stored_credential(store_text: str, server: LoadedServer, now_seconds: float) -> Stored:
-    """What the store holds for a server. A token counts as expired 30 seconds early; no time is no expiry.
-
-    Nothing is renewed here: a token that has expired is as good as one without a refresh token.
-    """
-    found = find_entry(store_text, server) if store_text else None
-    if found is None:
-        return Stored()
-    _, entry = found
-    expires_at_ms = entry.get("expires_at")
-    if isinstance(expires_at_ms, int | float) and expires_at_ms / 1000 - now_seconds <= EXPIRES_WITHIN_SECONDS:
-        return Stored(expired=True)
-    return Stored(entry["access_token"], client=bool(entry["client_id"]))
-
-
 def expired(server: LoadedServer, profile: CodexProfile) -> NotStarted:
-    """A server whose credential has expired: its token is not even tried."""
-    text = exec_facts(profile).reauthentication.format(name=server.name)
+    """A server whose credential has expired and is not renewed: its token is not even tried."""
+    text = profile.reauthentication_text.format(name=server.name)
     cause = f"OAuth tokens for server {server.name} cannot be refreshed; authorization required"
     return NotStarted("credential", text, cause, REAUTHENTICATION)
 
 
-async def connect_remote(
-    world: World,
-    server: LoadedServer,
-    token: str | None,
-    identity: Identity,
-    budget_seconds: float,
-    profile: CodexProfile,
-) -> Connection | Failure:
-    """Connect, with a stored token if there is one. Where nobody listens it is tried again, within the budget."""
-    headers = dict(server.headers)
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token}"
-        await look_up_metadata(world, server.url or "", identity, exec_facts(profile).metadata_requests)
-    until = world.clock.now() + budget_seconds
+async def connect_stored(way: Way, server: LoadedServer, renewing: Renewing) -> Connection | Failure | NotStarted:
+    """Connect with what is stored, renewed where that has to be. A version renews what the server refuses as well."""
+    looked = await renewing.look_up(server) if wants_stored(server) else Looked()
+    outcome = await connect_looked(way, server, looked)
+    if looked.token is None or not way.profile.renews_refused or not is_refused(outcome):
+        return outcome
+    again = await renew_refused(renewing, server)
+    return outcome if again is None else await connect_looked(way, server, again)
+
+
+async def renew_refused(renewing: Renewing, server: LoadedServer) -> Looked | None:
+    """A token in place of one that was refused; None where nothing is stored."""
+    entry = await renewing.found(server)
+    return None if entry is None else await renewing.renew(server, entry, await renewing.authorization(server))
+
+
+async def connect_looked(way: Way, server: LoadedServer, looked: Looked) -> Connection | Failure | NotStarted:
+    """Connect, with a token if there is one; with one that is not to be had the server is not even asked."""
+    if looked.expired:
+        return expired(server, way.profile)
+    if looked.failed:
+        return NotStarted("renewal", failed_to_start(server.name, looked.failed), looked.failed)
+    return await connect_remote(way, server, looked.token)
+
+
+def is_refused(outcome: object) -> bool:
+    """Whether a server has refused whoever came."""
+    return isinstance(outcome, Failure) and outcome.status == UNAUTHORIZED
+
+
+async def connect_remote(way: Way, server: LoadedServer, token: str | None) -> Connection | Failure:
+    """Connect. Where nobody listens or the server is busy it is tried again, within the budget."""
+    headers = {**server.headers, **({} if token is None else {"Authorization": f"Bearer {token}"})}
+    clock = way.world.clock
+    until = clock.now() + way.budget_seconds
     for pause in (*RETRY_PAUSES_SECONDS, None):
-        left = until - world.clock.now()
-        outcome = await connect_http(world, server, headers, identity, left, budget_seconds)
-        if isinstance(outcome, Connection) or pause is None or outcome.kind not in RETRIED or outcome.stage == "list":
+        left = until - clock.now()
+        outcome = await connect_http(way.world, server, headers, way.identity, left, way.budget_seconds)
+        if isinstance(outcome, Connection) or pause is None or not is_retried(outcome):
             break
-        left = until - world.clock.now()
-        await world.clock.sleep(min(pause, left))
+        left = until - clock.now()
+        await clock.sleep(min(pause, left))
         if pause >= left:
             return outcome._replace(kind="timeout")
     return outcome
 
 
-async def look_up_metadata(world: World, url: str, identity: Identity, metadata_requests: int) -> None:
-    """What is asked before a stored token is used. Whatever is answered, the token is sent."""
-    parts = urlsplit(url)
-    origin = f"{parts.scheme}://{parts.netloc}"
-    resource = f"{origin}/.well-known/oauth-protected-resource{parts.path.rstrip('/')}"
-    for address in (url, *[resource] * metadata_requests, f"{origin}/.well-known/oauth-authorization-server"):
-        request = Request("GET", address, {"User-Agent": identity.user_agent})
-        try:
-            answer = await world.http.open(
-                request, open_timeout_seconds=LOOK_UP_SECONDS, read_timeout_seconds=LOOK_UP_SECONDS
-            )
-            await answer.close()
-        except (NotSent, Ambiguous):
-            continue
+def is_retried(failure: Failure) -> bool:
+    """Whether the handshake is sent again."""
+    if failure.stage == "list":
+        return False
+    status = failure.status or 0
+    busy = status in RETRIED_STATUSES or status >= FIRST_SERVER_ERROR
+    return failure.kind in RETRIED or (failure.kind == "status" and busy)

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fake_runtimes.codex.calls import Called
-from fake_runtimes.codex.exec_facts import exec_facts
 from fake_runtimes.codex.lines import encode
 from fake_runtimes.profile import CodexProfile
 from harness.world import World
+
+ITEM_COMPLETED = "item_completed"
 
 
 class Rollout:
@@ -48,23 +49,26 @@ class Rollout:
         output: dict[str, Any] = {"type": "function_call_output", "call_id": call_id, "output": called.text}
         if name is None:
             return [("response_item", asked), ("response_item", output)]
-        if exec_facts(self._profile).rollout_tells_calls:
-            invocation = {"server": call.server, "tool": call.tool, "arguments": dict(call.args)}
-            ended = {
-                "type": "mcp_tool_call_end",
-                "call_id": call_id,
-                "invocation": invocation,
-                "result": result(called),
-            }
-            return [("response_item", asked), ("event_msg", ended), ("response_item", output)]
-        source = {"server_name": call.server, "tool_name": call.tool}
-        output["metadata"] = {"mcp_attribution": {"sources": [source]}}
-        return [("response_item", asked), ("response_item", output)]
+        if self._profile.names_servers_of_calls:
+            source = {"server_name": call.server, "tool_name": call.tool}
+            output["metadata"] = {"mcp_attribution": {"sources": [source]}}
+        ended = {"type": self._profile.call_event, **ended_call(self._profile.call_event, call_id, called)}
+        return [("response_item", asked), ("event_msg", ended), ("response_item", output)]
 
     async def _write(self, entries: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         stamp = self._now().strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         lines = [encode({"timestamp": stamp, "type": kind, "payload": payload}) for kind, payload in entries]
         await self._world.files.append(self._path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
+
+
+def ended_call(event: str, call_id: str, called: Called) -> Mapping[str, Any]:
+    """A call's end in the form of its event: as an item, or as one of its own."""
+    told = {"server": called.call.server, "tool": called.call.tool, "arguments": dict(called.call.args)}
+    if event != ITEM_COMPLETED:
+        return {"call_id": call_id, "invocation": told, "result": result(called)}
+    status = "completed" if called.ok else "failed"
+    outcome = {"status": status, "result": result(called).get("Ok")}
+    return {"item": {"type": "McpToolCall", "id": call_id, **told, **outcome}}
 
 
 def result(called: Called) -> Mapping[str, Any]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from fake_runtimes.client import Connection, Failure, Identity, Signals, connect_stdio, end_children
+from fake_runtimes.client import Connection, Failure, HttpConnection, Identity, Signals, connect_stdio, end_children
 from fake_runtimes.codex.child import child_environment
-from fake_runtimes.codex.exec_facts import exec_facts
-from fake_runtimes.codex.home import Held, read_credentials
+from fake_runtimes.codex.home import Held
 from fake_runtimes.codex.logs import TRANSPORT_TARGET, failure_lines, server_lines, shown, shutdown_lines
-from fake_runtimes.codex.remote import Stored, connect_remote, expired, stored_credential, wants_stored
+from fake_runtimes.codex.remote import Way, connect_stored, renew_refused, wants_stored
+from fake_runtimes.codex.renewal import Renewing
 from fake_runtimes.codex.startup import REQUIRED_FAILED, attempt_seconds, first_request_wait_seconds
 from fake_runtimes.codex.texts import NotStarted, error_line, failed_to_start, not_started
 from fake_runtimes.loaded import SKIPPED, LoadedServer
 from fake_runtimes.profile import CodexProfile
-from harness.world import Child, Task, World, header
+from harness.world import Child, Task, World
 
 CLIENT_NAME = "codex-mcp-client"
 PROTOCOL_VERSION = "2025-06-18"
@@ -47,7 +47,6 @@ class Servers:
         self._told = told
         self._tasks: dict[str, Task] = {}
         self._children: list[Child] = []
-        self._stored: dict[str, Stored] = {}
         self._path_prefix = ""
         self._started_seconds = world.clock.now()
         self._ending = False
@@ -64,7 +63,7 @@ class Servers:
             if problem.code == SKIPPED and problem.server is not None:
                 world.events.emit("server.skipped", server=problem.server, text=problem.text)
         token = world.entropy.token(PATH_TOKEN_CHARACTERS)
-        self._path_prefix = f"{self.held.home}/{exec_facts(self.profile).path_prefix}{token}:{PACKAGE_PATH}:"
+        self._path_prefix = f"{self.held.home}/{self.profile.path_prefix}{token}:{PACKAGE_PATH}:"
         self._started_seconds = world.clock.now()
         for server in self.held.servers:
             self._tasks[server.name] = world.tasks.start(self._start(server), f"start {server.name}")
@@ -90,13 +89,11 @@ class Servers:
         if server.fault is not None:
             return NotStarted("config", failed_to_start(server.name, server.fault), server.fault)
         budget = attempt_seconds(server, self.profile)
+        outcome: Connection | Failure | NotStarted
         if server.transport == "stdio":
             outcome = await self._connect_stdio(server, budget)
         else:
-            stored = await self._look_up(server)
-            if stored.expired:
-                return expired(server, self.profile)
-            outcome = await self._connect_http(server, stored, budget)
+            outcome = await self._connect_http(server, budget)
         if isinstance(outcome, Connection) and budget <= 0:
             await outcome.close(END_SIGNALS)
             return Failure("timeout")
@@ -114,15 +111,22 @@ class Servers:
             on_spawn=self._children.append,
         )
 
-    async def _connect_http(self, server: LoadedServer, stored: Stored, budget: float) -> Connection | Failure:
-        return await connect_remote(self.world, server, stored.token, identity(self.profile), budget, self.profile)
+    async def _connect_http(self, server: LoadedServer, budget: float) -> Connection | Failure | NotStarted:
+        told = identity(self.profile)
+        renewing = Renewing(self.world, self.held, self.profile, told.user_agent)
+        return await connect_stored(Way(self.world, self.profile, told, budget), server, renewing)
 
-    async def _look_up(self, server: LoadedServer) -> Stored:
-        """The server's stored credential; the file is read anew for every connection."""
-        if wants_stored(server):
-            text = await read_credentials(self.world, self.held)
-            self._stored[server.name] = stored_credential(text, server, self.world.clock.now())
-        return self._stored.get(server.name, Stored())
+    async def renewed(self, connection: Connection) -> bool:
+        """Whether a connection whose stored token was refused in between goes on with another one."""
+        server = connection.server
+        if not self.profile.renews_refused or not wants_stored(server) or not isinstance(connection, HttpConnection):
+            return False
+        renewing = Renewing(self.world, self.held, self.profile, identity(self.profile).user_agent)
+        looked = await renew_refused(renewing, server)
+        if looked is None or looked.token is None:
+            return False
+        connection.headers = {**connection.headers, "Authorization": f"Bearer {looked.token}"}
+        return True
 
     def _environment(self, server: LoadedServer) -> dict[str, str]:
         """The measured environment; an inherited PATH gets two directories in front."""
@@ -153,25 +157,14 @@ class Servers:
         if self._told is not None:
             await self._told(server.name, status, failed)
 
-    def auth_status(self, name: str) -> str:
-        """How a server is authorised: unsupported, notLoggedIn, bearerToken or oAuth."""
-        server = next((server for server in self.held.servers if server.name == name), None)
-        if server is None or server.transport == "stdio":
-            return "unsupported"
-        if header(server.headers, "Authorization") is not None or "bearer_token_env_var" in server.raw:
-            return "bearerToken"
-        stored = self._stored.get(name, Stored())
-        if stored.logged_in:
-            return "oAuth"
-        failed = self.failures.get(name)
-        return "notLoggedIn" if stored.found or (failed is not None and failed.unauthorized) else "unsupported"
-
     async def refusal(self) -> str | None:
         """Wait for the required servers; the text with which the run ends when one did not start."""
         required = [server.name for server in self.held.servers if is_required(server)]
         if not required:
             return None
         await self.world.tasks.wait([self._tasks[name] for name in required])
+        for name in required:
+            self._tasks[name].result()
         lost = [f"{name}: {self.failures[name].cause}" for name in required if name in self.failures]
         return f"{REQUIRED_FAILED}{'; '.join(lost)}{INTERNAL_ERROR_SUFFIX}" if lost else None
 

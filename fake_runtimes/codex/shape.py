@@ -41,6 +41,22 @@ SECONDS = ("startup_timeout_sec", "tool_timeout_sec")
 OAUTH_FIELDS = ("client_id", "client_secret", "callback_url")
 
 
+class FieldError(EntryError):
+    """A value of a wrong form; `place` is where it stands inside what is checked."""
+
+    def __init__(self, text: str, place: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.place = place
+
+
+def within(part: str, check: Callable[[Any], None], value: Any) -> None:
+    """Check a part; its fault is told with the place."""
+    try:
+        check(value)
+    except FieldError as error:
+        raise FieldError(error.text, (part, *error.place)) from None
+
+
 def check_entry(entry: Any, profile: CodexProfile) -> str:
     """The transport of the entry, stdio or http. Raises EntryError with the text that ends the run.
 
@@ -85,7 +101,7 @@ def check_field(field: str, value: Any, profile: CodexProfile) -> None:
     else:
         check = structured_check(field)
     if check is not None:
-        check(value)
+        within(field, check, value)
 
 
 def structured_check(field: str) -> Callable[[Any], None] | None:
@@ -116,8 +132,8 @@ def check_list_of_text(value: Any) -> None:
 def check_record_of_text(value: Any) -> None:
     if not isinstance(value, dict):
         wrong_type(value, "a map")
-    for item in value.values():
-        check_text(item)
+    for name, item in value.items():
+        within(name, check_text, item)
 
 
 def check_flag(value: Any) -> None:
@@ -139,7 +155,7 @@ def check_milliseconds(value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         wrong_type(value, "u64")
     if not 0 <= value <= HIGHEST_INTEGER:
-        raise EntryError(f"invalid value: integer `{shown_integer(value)}`, expected u64")
+        raise FieldError(f"invalid value: integer `{shown_integer(value)}`, expected u64")
 
 
 def check_env_vars(value: Any) -> None:
@@ -164,17 +180,21 @@ def check_oauth(value: Any) -> None:
         wrong_type(value, "a map")
     for field in OAUTH_FIELDS:
         if field in value:
-            check_text(value[field])
+            within(field, check_text, value[field])
 
 
 def check_tools(value: Any) -> None:
     if not isinstance(value, dict):
         wrong_type(value, "a map")
-    for tool in value.values():
-        if not isinstance(tool, dict):
-            wrong_type(tool, "a map")
-        if "approval_mode" in tool:
-            check_approval_mode(tool["approval_mode"])
+    for name, tool in value.items():
+        within(name, check_tool, tool)
+
+
+def check_tool(value: Any) -> None:
+    if not isinstance(value, dict):
+        wrong_type(value, "a map")
+    if "approval_mode" in value:
+        within("approval_mode", check_approval_mode, value["approval_mode"])
 
 
 def check_approval_mode(value: Any) -> None:
@@ -186,11 +206,11 @@ def check_variant(value: Any, variants: tuple[str, ...]) -> None:
     check_text(value)
     if value not in variants:
         known = ", ".join(f"`{variant}`" for variant in variants)
-        raise EntryError(f"unknown variant `{value}`, expected one of {known}")
+        raise FieldError(f"unknown variant `{value}`, expected one of {known}")
 
 
 def wrong_type(value: Any, expected: str) -> NoReturn:
-    raise EntryError(f"invalid type: {described(value)}, expected {expected}")
+    raise FieldError(f"invalid type: {described(value)}, expected {expected}")
 
 
 def described(value: Any) -> str:

@@ -6,23 +6,21 @@ import json
 from typing import NamedTuple
 
 from fake_runtimes.client import Failure
-from fake_runtimes.codex.exec_facts import NOT_LOGGED_IN
 from fake_runtimes.codex.startup import attempt_seconds, timeout_text
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.profile import CodexProfile
 
 UNAUTHORIZED = 401
+NOT_LOGGED_IN = "The {name} MCP server is not logged in. Run `codex mcp login {name}`."
 BEARER = "bearer"
 NO_SUCH_FILE = "No such file or directory (os error 2)"
 PERMISSION_DENIED = "Permission denied (os error 13)"
 HANDSHAKE = "handshaking with MCP server failed: "
 CONNECTION_CLOSED = "connection closed: initialize response"
-# The type of the transport differs between versions and is cut short here.
-TRANSPORT = "Send message error Transport [rmcp::transport::worker::WorkerTransport<..>] error: "
 
 
 class NotStarted(NamedTuple):
-    """A server that did not start. `kind` is a failure's kind, `config` or `credential`; `text` the status.
+    """A server that did not start. `kind` is a failure's kind, `config`, `credential` or `renewal`; `text` the status.
 
     `cause` is the error inside the status, which a required server's end of the run tells; `reason` the
     machine-readable one. `unauthorized` tells a server that asks for a login.
@@ -62,16 +60,19 @@ def cause_of(server: LoadedServer, failure: Failure, profile: CodexProfile) -> s
         return NO_SUCH_FILE
     if failure.kind == "eacces":
         return PERMISSION_DENIED
+    if failure.error is not None:
+        return f"{failure.error.strerror} (os error {failure.error.errno})"
     if failure.kind == "timeout":
         return timeout_cause(server, failure, profile)
     if failure.stage == "list":
-        return f"tools/list failed: {list_error(failure)}"
+        return list_error(failure)
     if failure.kind == "exited":
         return HANDSHAKE + CONNECTION_CLOSED
-    if failure.kind == "protocol":
+    if failure.kind == "protocol" and (failure.code is not None or server.transport == "stdio"):
         told = f"{failure.code}: {failure.detail}" if failure.code is not None else failure.detail
         return f"{HANDSHAKE}JSON-RPC error: {told}"
-    return f"{HANDSHAKE}{TRANSPORT}{transport_error(server, failure)}, when send initialize request"
+    transport = f"Send message error Transport [{profile.transport_type}] error: "
+    return f"{HANDSHAKE}{transport}{transport_error(server, failure, profile)}, when send initialize request"
 
 
 def timeout_cause(server: LoadedServer, failure: Failure, profile: CodexProfile) -> str:
@@ -94,15 +95,18 @@ def list_error(failure: Failure) -> str:
     return "Transport closed"
 
 
-def transport_error(server: LoadedServer, failure: Failure) -> str:
+def transport_error(server: LoadedServer, failure: Failure, profile: CodexProfile) -> str:
     """What the HTTP layer says of a request that got no answer of the protocol."""
     if asks_for_login(failure):
         return "Auth required"
     if failure.kind == "status":
         return f"unexpected server response: HTTP {failure.status}: {failure.body}"
     if failure.kind == "content":
-        return f'Unexpected content type: Some("{failure.detail}")'
-    return f"Client error: error sending request for url ({server.url})"
+        shown = json.dumps(f"{failure.detail}; body: {failure.body}", ensure_ascii=False)
+        return f"Unexpected content type: Some({shown})"
+    if failure.kind == "protocol":
+        return f"Deserialize error: {profile.no_message_text}"
+    return f"Client error: HTTP request failed: http/request failed: error sending request for url ({server.url})"
 
 
 def repeated(cause: str, profile: CodexProfile) -> str:

@@ -13,7 +13,7 @@ from harness.world import World
 
 LEGACY, MODERN = "legacy", "modern"
 DEFAULT_SIGNALS: Signals = (("SIGINT", 0.1), ("SIGTERM", 0.4), ("SIGKILL", 0.0))
-ENDS_THE_PROBE = ("enoent", "eacces", "exited", "refused", "dns", "reset")
+ENDS_THE_PROBE = ("enoent", "eacces", "spawn", "exited", "refused", "dns", "reset")
 REFUSED_STATUSES = (401, 403)
 
 
@@ -37,6 +37,7 @@ class Connection(ABC):
         self.stderr: tuple[str, ...] = ()
         self.respawned = False
         self.stderr_before: tuple[str, ...] = ()
+        self.probe_unanswered = False
         self._next_id = identity.first_id + 1
 
     @abstractmethod
@@ -61,7 +62,11 @@ class Connection(ABC):
     def failed(self, kind: str, stage: str, **fields: Any) -> Failure:
         """A failure of this connection, timed from its start."""
         after = self.world.clock.now() - self.started_seconds
-        before: dict[str, Any] = {"respawned": self.respawned, "stderr_before": self.stderr_before}
+        before: dict[str, Any] = {
+            "respawned": self.respawned,
+            "stderr_before": self.stderr_before,
+            "probe_unanswered": self.probe_unanswered,
+        }
         return Failure(kind, stage=stage, after_seconds=after, **before, **fields)
 
     async def shake_hands(self, until_seconds: float, *, probing: bool) -> Failure | None:
@@ -76,9 +81,10 @@ class Connection(ABC):
             return result
         self._take_server(result)
         lost = await self.tell(notification("notifications/initialized"), until_seconds, "initialize")
-        if lost is None:
+        if lost is None or lost.kind == "exited":  # who has ended since its answer is missed when it is asked something
             self.connected_seconds = self.world.clock.now()
             await self.after_handshake()
+            return None
         return lost
 
     async def _probe(self, until_seconds: float) -> Failure | None:
@@ -88,6 +94,7 @@ class Connection(ABC):
         if isinstance(answer, Failure):
             timed_out = answer.kind == "timeout" and until_seconds <= probe_until
             refused = answer.status in REFUSED_STATUSES
+            self.probe_unanswered = answer.kind == "timeout" and not timed_out
             return answer if timed_out or refused or answer.kind in ENDS_THE_PROBE else None
         if isinstance(answer.get("result"), dict):
             self.era = MODERN

@@ -140,6 +140,8 @@ class HttpConnection(Connection):
             received = decode(data)
             if received is not None and answers(received, message_id):
                 return received
+            if self.world.clock.now() > until_seconds:
+                return self.failed("timeout", stage, detail="timeout")
 
     async def close(self, signals: Signals = DEFAULT_SIGNALS) -> Closed:  # noqa: ARG002 - there is no process
         """Let go of the open stream; the server is told nothing."""
@@ -161,7 +163,9 @@ class StreamableConnection(HttpConnection):
         if kind == EVENTS:
             return await self.read_answer(answer, message["id"], until_seconds, stage)
         if kind != JSON:
-            return self.failed("content", stage, status=answer.status, detail=kind)
+            page = await self.read(answer, until_seconds, stage)
+            shown = "" if isinstance(page, Failure) else page
+            return self.failed("content", stage, status=answer.status, detail=kind, body=shown)
         body = await self.read(answer, until_seconds, stage)
         if isinstance(body, Failure):
             return body
@@ -236,7 +240,7 @@ class EventsConnection(HttpConnection):
                 reading = self._reading = self.world.tasks.start(work, f"events of {self.server.name}")
             left = max(until_seconds - self.world.clock.now(), 0.0)
             await self.world.tasks.wait([reading], timeout_seconds=left)
-            if not reading.done:
+            if not reading.done or (message_id not in self._arrived and self.world.clock.now() > until_seconds):
                 return self.failed("timeout", stage, detail="timeout")
             failure: Failure | None = reading.result()
             if failure is not None and (failure.kind != "timeout" or self.world.clock.now() >= until_seconds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from harness.world import Child
 FAILURE_KINDS = (
     "enoent",
     "eacces",
+    "spawn",
     "exited",
     "timeout",
     "protocol",
@@ -49,10 +51,12 @@ class Identity(NamedTuple):
 class Failure(NamedTuple):
     """Why there is no connection. `kind` is one of FAILURE_KINDS, `stage` one of STAGES.
 
-    `detail` is the command (enoent, eacces), the server's error text (protocol), the content type (content) or
-    what the network layer said. `after_seconds` counts from the first spawn or request. A process that still
-    runs is `child`: nobody has signalled it. `stderr_before` is what the server printed before it was started
-    again, `fallback_status` what the older transport was answered, `code` a JSON-RPC error's.
+    `detail` is the command (enoent, eacces, spawn), the server's error text (protocol), the content type (content) or
+    what the network layer said. `error` is what the system refused a spawn with, where the kind does not say it.
+    `after_seconds` counts from the first spawn or request. A process that still runs is `child`: nobody has signalled
+    it. `stderr_before` is what the server printed before it was started again, `fallback_status` what the older
+    transport was answered, `code` a JSON-RPC error's. `probe_unanswered` is whether the newer probe took its whole time
+    before the older handshake.
     """
 
     kind: str
@@ -69,6 +73,14 @@ class Failure(NamedTuple):
     respawned: bool = False
     stderr_before: tuple[str, ...] = ()
     fallback_status: int | None = None
+    probe_unanswered: bool = False
+    error: OSError | None = None
+
+    @property
+    def error_name(self) -> str:
+        """The system's error by its name, as `E2BIG`; empty where there is none."""
+        number = None if self.error is None else self.error.errno
+        return "" if number is None else errno.errorcode.get(number, f"E{number}")
 
 
 class CallResult(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from fake_runtimes.connections.connection import DEFAULT_SIGNALS, Connection
@@ -13,6 +14,9 @@ from harness.world import Child, ReadTimeout, World
 
 # How long a process whose stdout has ended may take to end itself.
 LAST_WORDS_SECONDS = 1.0
+# One that never stops printing errors is not heard out: so much is read at a time, and so much of all is kept.
+ERROR_CHARACTERS_READ = 2 * 1024 * 1024
+ERROR_CHARACTERS_KEPT = 1024 * 1024
 
 Spawned = Callable[[Child], None]
 
@@ -72,6 +76,8 @@ async def _spawn(
         return Failure("enoent", command, stage="spawn", after_seconds=world.clock.now() - started)
     except (PermissionError, NotADirectoryError):
         return Failure("eacces", command, stage="spawn", after_seconds=world.clock.now() - started)
+    except OSError as error:
+        return Failure("spawn", command, stage="spawn", after_seconds=world.clock.now() - started, error=error)
     if on_spawn is not None:
         on_spawn(child)
     return StdioConnection(world, server, identity, started, child)
@@ -88,7 +94,10 @@ class StdioConnection(Connection):
         self._errors_ended = False
 
     async def exchange(self, message: Message, until_seconds: float, stage: str) -> Message | Failure:
-        """A line out, then lines in until the one that answers; what is no JSON object is passed over."""
+        """A line out, then lines in until the one that answers; what is no JSON object is passed over.
+
+        A server that has always something to say runs out of time as a silent one does.
+        """
         lost = await self.tell(message, until_seconds, stage)
         if lost is not None:
             return lost
@@ -100,11 +109,11 @@ class StdioConnection(Connection):
             if line is None:
                 return await self._exited(stage)
             received = decode(line)
-            if received is None:
-                continue
-            if answers(received, message["id"]):
+            if received is not None and answers(received, message["id"]):
                 return received
-            reply = reply_to(received)
+            if self.world.clock.now() > until_seconds:
+                return self.failed("timeout", stage)
+            reply = None if received is None else reply_to(received)
             if reply is not None:
                 await self.tell(reply, until_seconds, stage)
 
@@ -122,18 +131,24 @@ class StdioConnection(Connection):
         return self.failed("exited", stage, stderr=self.stderr, exit_code=exit_code)
 
     async def read_errors(self, patience_seconds: float = 0.0) -> None:
-        """Take what the process has printed on stderr, until nothing more comes in that time."""
-        lines: list[str] = []
-        while not self._errors_ended:
+        """Take what the process has printed on stderr, until nothing more comes in that time, or until it is much.
+
+        The last of all that was read is kept.
+        """
+        kept, held, taken = deque(self.stderr), sum(map(weight, self.stderr)), 0
+        while not self._errors_ended and taken < ERROR_CHARACTERS_READ:
             try:
                 line = await self.child.read_error(patience_seconds)
             except ReadTimeout:
                 break
             if line is None:
                 self._errors_ended = True
-            else:
-                lines.append(line)
-        self.stderr += tuple(lines)
+                break
+            kept.append(line)
+            taken, held = taken + weight(line), held + weight(line)
+            while held > ERROR_CHARACTERS_KEPT:
+                held -= weight(kept.popleft())
+        self.stderr = tuple(kept)
 
     async def running(self) -> bool:
         """Whether the process has not ended."""
@@ -142,3 +157,8 @@ class StdioConnection(Connection):
     async def close(self, signals: Signals = DEFAULT_SIGNALS) -> Closed:
         """End the process by these signals."""
         return await end_child(self.child, signals)
+
+
+def weight(line: str) -> int:
+    """What a line counts for: its characters and its end."""
+    return len(line) + 1

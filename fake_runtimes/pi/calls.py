@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fake_runtimes.client import CallResult, Connection
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.pi.config import oauth_considered
-from fake_runtimes.pi.names import Names, proxy
+from fake_runtimes.pi.names import PROXY_PREFIX, Names, direct_name, prefix_style, proxy
 from fake_runtimes.pi.offer import GATEWAY, offered_names, own_name
 from fake_runtimes.pi.servers import Servers
 from fake_runtimes.pi.startup import call_seconds
@@ -19,16 +19,19 @@ from fake_runtimes.pi.texts import (
     backing_off,
     call_failed,
     connect_failed,
-    connected_text,
     disabled,
     no_such_server,
     no_such_tool,
+    no_table,
     not_offered,
     status_text,
     still_starting,
+    tool_error,
+    tools_text,
 )
 from fake_runtimes.plan import ToolCall
-from fake_runtimes.text import json_stringify
+from fake_runtimes.profile import PiProfile
+from fake_runtimes.text import JsonTextError, json_stringify, parse_json
 from harness.world.ports import Task
 
 GATEWAY_WAIT_SECONDS = 30.0
@@ -43,13 +46,53 @@ class Answered(NamedTuple):
 
 
 async def answer(servers: Servers, starting: Task, call: ToolCall) -> Answered:
-    """One call. A call of no server is one of the gateway itself: its status, or `connect`."""
-    name, args = called_name(servers, call)
+    """One call. A call of no server is one of a tool by the name that the model was offered, else of the gateway."""
     if not call.server:
-        return Answered(name, args, await gateway(servers, starting, call.args))
+        return await named(servers, starting, call.tool or GATEWAY, call.args)
+    name, args = called_name(servers, call)
     if is_unoffered(servers, call):
         return Answered(name, args, not_offered(name))
     return Answered(name, args, await routed(servers, starting, call))
+
+
+async def named(servers: Servers, starting: Task, name: str, args: Mapping[str, Any]) -> Answered:
+    """A call as the model makes it: of the gateway, of a server's proxy, or of a tool by itself."""
+    if name == GATEWAY and not args.get("tool"):
+        return Answered(name, args, await gateway(servers, starting, args))
+    offered = offered_now(servers)
+    meant = [pair for pair, known in offered.items() if known == name]
+    if name == GATEWAY:
+        server = str(args.get("server") or owner_of(servers, str(args["tool"])))
+        tool = str(args["tool"])
+        if server in servers.by_name and tool not in servers.known.get(server, ()):
+            raws = dict(zip(listed_names(servers, server), servers.known.get(server, ()), strict=True))
+            tool = raws.get(tool, tool)
+        call = ToolCall(server, tool, arguments(args))
+    elif name.startswith(PROXY_PREFIX) and meant and proxy(meant[0][0], servers.around.profile) == name:
+        if not isinstance(args.get("args", {}), dict):
+            return Answered(name, args, no_table(name, args))
+        call = ToolCall(meant[0][0], str(args.get("tool", "")), arguments(args))
+    elif meant:
+        call = ToolCall(*meant[0], args)
+    else:
+        return Answered(name, args, not_offered(name))
+    return Answered(name, args, await routed(servers, starting, call))
+
+
+def owner_of(servers: Servers, tool: str) -> str:
+    """The server among whose listed tools there is one of that name; empty where none is."""
+    return next((name for name in servers.by_name if tool in listed_names(servers, name)), "")
+
+
+def arguments(args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a call through the gateway or a proxy gives its tool: a table, or one as a text."""
+    given = args.get("args", {})
+    if isinstance(given, str):
+        try:
+            given = parse_json(given)
+        except JsonTextError:
+            given = {}
+    return given if isinstance(given, dict) else {}
 
 
 def called_name(servers: Servers, call: ToolCall) -> tuple[str, Mapping[str, Any]]:
@@ -58,13 +101,16 @@ def called_name(servers: Servers, call: ToolCall) -> tuple[str, Mapping[str, Any
     A tool that its server offers directly is called by its own name, any other through the server's proxy or,
     where that is not offered, through the gateway.
     """
+    if not call.server:
+        return call.tool or GATEWAY, call.args
     direct = direct_name_of(servers, call)
-    if not call.server or direct is not None:
-        return direct or GATEWAY, call.args
+    if direct is not None:
+        return direct, call.args
     name = proxy(call.server, servers.around.profile)
     through_proxy = offered_now(servers).get((call.server, call.tool)) == name
-    asked = {"tool": call.tool, "args": json_stringify(dict(call.args))}
-    return (name, asked) if through_proxy else (GATEWAY, {**asked, "server": call.server})
+    if through_proxy:
+        return name, {"tool": call.tool, "args": call.args}
+    return GATEWAY, {"tool": call.tool, "args": json_stringify(dict(call.args)), "server": call.server}
 
 
 def offered_now(servers: Servers) -> Names:
@@ -88,16 +134,17 @@ async def gateway(servers: Servers, starting: Task, args: Mapping[str, Any]) -> 
     waited = await settled(servers, starting)
     if waited is not None:
         return waited
-    name = args.get("connect")
+    name = args.get("connect", args.get("server"))
     if name is None:
         return status_text(servers.statuses())
     if not isinstance(name, str) or name not in servers.by_name:
-        return disabled(name) if name in servers.disabled else no_such_server(str(name))
-    if name not in servers.connections:
+        return disabled(name) if name in servers.disabled else no_such_server(str(name), "not_found")
+    if "connect" in args and name not in servers.connections:
         refused = await connect_now(servers, name)
         if refused is not None:
             return refused
-    return connected_text(name, servers.known.get(name, ()))
+    state = next(status.state for status in servers.statuses() if status.name == name)
+    return tools_text(name, listed_names(servers, name), state)
 
 
 async def routed(servers: Servers, starting: Task, call: ToolCall) -> Said:
@@ -112,12 +159,12 @@ async def routed(servers: Servers, starting: Task, call: ToolCall) -> Said:
     if isinstance(connection, Said):
         return connection
     if call.tool not in connection.tools:
-        return no_such_tool(call.tool)
+        return no_such_tool(call.tool, call.server, listed_names(servers, call.server))
     budget = call_seconds(server, servers.around.profile)
     result = await connection.call(call.tool, call.args, budget)
     if result.kind in ("exited", "reset"):
-        servers.connections.pop(call.server, None)
-    return said(server, connection, call.tool, result)
+        servers.lose(call.server)
+    return said(server, connection, call.tool, result, servers.around.profile)
 
 
 async def settled(servers: Servers, starting: Task) -> Said | None:
@@ -151,15 +198,22 @@ async def connect_now(servers: Servers, name: str) -> Said | None:
     return connect_failed(name, servers.failures[name].refused.text)
 
 
-def said(server: LoadedServer, connection: Connection, tool: str, result: CallResult) -> Said:
+def said(server: LoadedServer, connection: Connection, tool: str, result: CallResult, profile: PiProfile) -> Said:
     """What the model reads of a call that reached the server."""
     if result.kind is None:
         return Said(result.text)
-    if result.kind == "error":
-        return Said(result.text, "tool_error")
     details = {"server": server.name, "tool": tool}
     schema: Any = next((one.get("inputSchema") for one in connection.tool_list if one.get("name") == tool), {})
-    return call_failed(message_of(server, result), details, json_stringify(schema))
+    if result.kind == "error":
+        return tool_error(result.text, details, schema if profile.tool_error_shows_parameters else None)
+    return call_failed(message_of(server, result), details, schema)
+
+
+def listed_names(servers: Servers, server: str) -> list[str]:
+    """A server's tools by the names under which the gateway lists them: with their prefix, offered so or not."""
+    entry = servers.by_name[server]
+    style = prefix_style(entry)
+    return [direct_name(server, tool, style, servers.around.profile) for tool in servers.known.get(server, ())]
 
 
 def message_of(server: LoadedServer, result: CallResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from fake_runtimes.pi.values import Values, bearer_token, cwd_of, expanded_value
 from fake_runtimes.profile import PiProfile
 
 CONFIG_PATH = ".mcp.json"
+SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:")
 TRANSPORTS = ("command", "url", "socket")
 # Kept for servers, since the adapter reads them beside each entry.
 SERVER_SETTINGS = (
@@ -67,7 +69,14 @@ def read_entry(name: str, entry: Mapping[str, Any], environment: Mapping[str, st
     if values.unset_in_url:
         missing = ", ".join(values.unset_in_url)
         return failing(server, f"Missing environment variable in MCP server URL: {missing}")
+    if server.url is not None and not is_url(server.url):
+        return failing(server, f"Invalid MCP server URL after environment interpolation: {server.url}")
     return server
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is one by its beginning."""
+    return SCHEME.match(text) is not None
 
 
 def transport_of(name: str, entry: Mapping[str, Any]) -> str:

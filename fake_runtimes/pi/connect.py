@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fake_runtimes.client import Connection, Failure, Identity, Signals, connect_http, connect_stdio, end_child
 from fake_runtimes.connections.messages import encode, initialize, request
 from fake_runtimes.loaded import LoadedServer
-from fake_runtimes.pi.config import oauth_considered
+from fake_runtimes.pi.config import is_url, oauth_considered
+from fake_runtimes.pi.expansion import expand
 from fake_runtimes.pi.home import Home
 from fake_runtimes.pi.metadata import working_directory
 from fake_runtimes.pi.npx import Resolver, exists
@@ -24,11 +25,13 @@ from fake_runtimes.pi.texts import (
     with_probe,
     with_stderr,
 )
-from fake_runtimes.pi.tokens import StoreError, access_token
+from fake_runtimes.pi.tokens import Store, StoreError, access_token, taken_over
 from fake_runtimes.profile import PiProfile
 from harness.world import Ambiguous, Child, NotSent, Request, Response, World, header
 
 FALLBACK_STATUSES = (404, 405, 406, 415)
+ASKED_AGAIN = (400, 401, *FALLBACK_STATUSES)
+UNDECIDED_STATUSES = (202, 401, 503)
 CLOSING: Signals = (("EOF", 2.0), ("SIGTERM", 2.0), ("SIGKILL", 0.0))
 PROBE_SECONDS = 5.0
 CONFIG = "config"
@@ -56,6 +59,7 @@ class Surroundings(NamedTuple):
     environment: Mapping[str, str]
     profile: PiProfile
     resolver: Resolver
+    store: Store
 
 
 def identity(server: str) -> Identity:
@@ -77,12 +81,20 @@ PROBE = Identity("pi-mcp-probe", "2.1.2", "2025-06-18", first_id=1)
 async def connect(around: Surroundings, server: LoadedServer) -> Connection | Refused:
     """Connect one server; every request of it stands under the same budget."""
     if server.fault is not None:
-        return Refused(CONFIG, server.fault)
+        return await at_fault(around, server, server.fault)
     if server.transport == "socket":
         return Refused("enoent", f"connect ENOENT {server.raw.get('socket')}")
     if server.url is None:
         return await connect_child(around, server)
     return await connect_remote(around, server)
+
+
+async def at_fault(around: Surroundings, server: LoadedServer, fault: str) -> Refused:
+    """An entry that cannot work. Where it has a url that can be asked, that is asked all the same."""
+    written = server.raw.get("url")
+    url = expand(written, around.environment) if isinstance(written, str) and written else None
+    shape = None if url is None or url.unset or not is_url(url.text) else await probed(around.world, url.text)
+    return Refused(CONFIG, fault if shape is None else with_probe(fault, shape))
 
 
 async def connect_child(around: Surroundings, server: LoadedServer) -> Connection | Refused:
@@ -120,22 +132,22 @@ def budget_seconds(
 async def connect_remote(around: Surroundings, server: LoadedServer) -> Connection | Refused:
     """A server behind a url, with the stored token if there is one for it."""
     try:
-        token = await access_token(around.world, around.home, server, around.environment)
+        token = await access_token(around.world, around.home, server, around.environment, around.store)
+        headers = {**server.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
+        budget = request_seconds(server, around.profile)
+        connected = await connect_http(around.world, server, headers, identity(server.name), budget, budget)
+        return await refused(around, server, connected) if isinstance(connected, Failure) else connected
     except StoreError as error:
         shape = await probed(around.world, server.url or "")
         return Refused(CONFIG, str(error) if shape is None else with_probe(str(error), shape))
-    headers = {**server.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
-    budget = request_seconds(server, around.profile)
-    connected = await connect_http(around.world, server, headers, identity(server.name), budget, budget)
-    if not isinstance(connected, Failure):
-        return connected
-    return await refused(around.world, server, connected)
 
 
-async def refused(world: World, server: LoadedServer, failure: Failure) -> Refused:
+async def refused(around: Surroundings, server: LoadedServer, failure: Failure) -> Refused:
     """A failure over HTTP: a want of a token, a moment's outage, or the words with what the probes found."""
+    world = around.world
     status = failure.status if failure.fallback_status is None else failure.fallback_status
     if status == 401 and oauth_considered(server):
+        await taken_over(world, around.home, server, around.environment, around.store)
         return Refused(failure.kind, needs_auth(server.name), status, needs_auth=True)
     text = failure_text(failure)
     shape = None if status == 503 else await probed(world, server.url or "")
@@ -150,6 +162,7 @@ def failure_text(failure: Failure) -> str:
     return {
         "enoent": f"spawn {failure.detail} ENOENT",
         "eacces": f"spawn {failure.detail} EACCES",
+        "spawn": f"spawn {failure.detail} {failure.error_name}",
         "exited": "Connection closed",
         "timeout": REQUEST_TIMED_OUT,
         "content": f"Unexpected content type: {failure.detail}",
@@ -158,21 +171,48 @@ def failure_text(failure: Failure) -> str:
 
 
 async def probed(world: World, url: str) -> str | None:
-    """What two POSTs without credentials make of an endpoint; None where they get no answer."""
-    found: Response | None = None
-    for message in (request(1, "server/discover", {}), initialize(PROBE)):
-        headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-        try:
-            found = await world.http.send(
-                Request("POST", url, headers, encode(message).encode()),
-                open_timeout_seconds=PROBE_SECONDS,
-                read_timeout_seconds=PROBE_SECONDS,
-            )
-        except (NotSent, Ambiguous):
+    """What up to three requests without credentials make of an endpoint; None where one gets no answer.
+
+    The newer way to ask goes first; then the older one, where the answer leaves room for it; then the stream of the
+    oldest, where a POST is not what the endpoint wants.
+    """
+    first = await knocked(world, url, request(1, "server/discover", {}))
+    if first is None:
+        return None
+    if first.status not in ASKED_AGAIN and not (first.status < 300 and has_result(first.body)):
+        return shape_of(first)
+    second = await knocked(world, url, initialize(PROBE))
+    if second is None:
+        return None
+    if second.status < 300 and has_result(second.body):
+        return "endpoint responded with a JSON-RPC 2.0 envelope"
+    last: Response | None = second
+    if second.status in FALLBACK_STATUSES:
+        last = await knocked(world, url, None)
+        if last is None:
             return None
-        if found.status < 300 and message["method"] == "initialize" and has_result(found.body):
-            return "endpoint responded with a JSON-RPC 2.0 envelope"
-    return None if found is None else endpoint_shape(found.status, header(found.headers, "Content-Type"))
+    told = next((answer for answer in (last, second, first) if answer and answer.status in UNDECIDED_STATUSES), last)
+    return None if told is None else shape_of(told)
+
+
+async def knocked(world: World, url: str, message: Mapping[str, Any] | None) -> Response | None:
+    """One answer without credentials, to a message or to a GET; None without any."""
+    accepted = "text/event-stream" if message is None else "application/json, text/event-stream"
+    headers = {"Accept": accepted, **({} if message is None else {"Content-Type": "application/json"})}
+    body = b"" if message is None else encode(message).encode()
+    try:
+        return await world.http.send(
+            Request("GET" if message is None else "POST", url, headers, body),
+            open_timeout_seconds=PROBE_SECONDS,
+            read_timeout_seconds=PROBE_SECONDS,
+        )
+    except (NotSent, Ambiguous):
+        return None
+
+
+def shape_of(answer: Response) -> str:
+    """What an answer says of the endpoint."""
+    return endpoint_shape(answer.status, header(answer.headers, "Content-Type"))
 
 
 def has_result(body: bytes) -> bool:

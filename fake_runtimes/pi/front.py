@@ -57,7 +57,9 @@ class Front:
         if connected:
             await self.notify(f"MCP: {len(connected)}/{len(enabled)} servers connected ({tools})", "info")
         # The program colours this one.
-        await self._status(f"{PLUG} MCP: {len(enabled)} servers enabled ({len(connected)} connected)")
+        off = len(statuses) - len(enabled)
+        counts = f"{len(enabled)} servers enabled ({len(connected)} connected){f' ({off} disabled)' if off else ''}"
+        await self._status(f"{PLUG} MCP: {counts}")
 
     async def notify(self, message: str, kind: str) -> None:
         """Ask the host to show a message."""

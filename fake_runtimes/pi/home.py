@@ -89,9 +89,15 @@ async def read_if_there(world: World, path: str) -> str | None:
 
 
 def oauth_directory(home: Home, environment: Mapping[str, str], settings: Mapping[str, Any]) -> str:
-    """Where credentials are handed in: the variable, else the setting, else below the agent directory."""
-    given = environment.get(OAUTH_DIRECTORY, "").strip() or settings.get("oauthDir")
-    return home.below(given) if isinstance(given, str) and given else f"{home.agent}/mcp-oauth"
+    """Where credentials are handed in: the variable, else the setting, else below the agent directory.
+
+    A path that is not absolute lies in the session's directory; `~` means nothing here.
+    """
+    setting = settings.get("oauthDir")
+    given = environment.get(OAUTH_DIRECTORY, "").strip() or (setting.strip() if isinstance(setting, str) else "")
+    if not given:
+        return f"{home.agent}/mcp-oauth"
+    return given if given.startswith("/") else f"{home.session.rstrip('/')}/{given}"
 
 
 def kept_entries(text: str | None, version: int, member: str) -> dict[str, Any]:

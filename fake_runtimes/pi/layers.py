@@ -10,6 +10,7 @@ from fake_runtimes.pi.jsonc import parse_jsonc
 from fake_runtimes.profile import PiProfile
 from fake_runtimes.text import JsonTextError, javascript_order
 
+BYTE_ORDER_MARK = "\ufeff"
 SERVERS_KEYS = ("mcpServers", "mcp-servers")
 # Lowest precedence first; `~` is the user's home, a bare path lies in the session's directory.
 FILES = (
@@ -66,10 +67,14 @@ def merge_file(below: Layers, path: str, text: str, profile: PiProfile) -> Layer
     """One more file over the layers below it."""
     if profile.empty_file_is_absent and not text.strip():
         return below
+    if text.startswith(BYTE_ORDER_MARK):
+        return lost(below, f"Failed to load MCP config from {path}: SyntaxError: Unexpected token")
     try:
         document = parse_jsonc(text)
     except JsonTextError as error:
         return lost(below, f"Failed to load MCP config from {path}: SyntaxError: {error}")
+    if isinstance(document, list):
+        return below
     if not isinstance(document, dict):
         return lost(below, f"Failed to load MCP config from {path}: no object")
     settings = document.get("settings", {})

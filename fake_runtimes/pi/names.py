@@ -15,7 +15,10 @@ ENCODED_PREFIX = "_mcpns_"
 PLAIN = re.compile(r"[A-Za-z0-9_]*")
 ODD = re.compile(r"[^A-Za-z0-9_]")
 OUTSIDE_PREFIX = re.compile(r"[^A-Za-z0-9_-]")
+OWN_TOOLS = frozenset({"read", "bash", "edit", "write", "grep", "find", "ls", "mcp"})
+"""Names that Pi has itself: no server's tool gets one."""
 HASH_MARK = "_h_"
+DIGEST_LENGTH = 16
 
 Names = dict[tuple[str, str], str]
 Dropped = tuple[tuple[str, str], ...]
@@ -24,22 +27,24 @@ Dropped = tuple[tuple[str, str], ...]
 def namespace(server: str, profile: PiProfile) -> str:
     """The server's name as it reads in its proxy: `-` becomes `_`; an odd character puts it into hexadecimal."""
     flat = server.replace("-", "_")
-    if PLAIN.fullmatch(flat):
-        return limited(flat, server, profile)
+    if PLAIN.fullmatch(flat) and not flat.startswith(ENCODED_PREFIX):
+        return limited(flat, flat, profile)
     if profile.namespace_whole_name_in_hex:
-        return ENCODED_PREFIX + "_".join(f"{ord(character):x}" for character in flat)
-    encoded = ODD.sub(lambda found: f"_{ord(found[0]):x}_", flat.replace("_", "__"))
-    return limited(ENCODED_PREFIX + encoded, server, profile)
+        encoded = "_".join(f"{ord(character):x}" for character in flat)
+    else:
+        encoded = ODD.sub(lambda found: f"_{ord(found[0]):x}_", flat.replace("_", "__"))
+    return limited(ENCODED_PREFIX + encoded, encoded, profile)
 
 
-def limited(name: str, server: str, profile: PiProfile) -> str:
-    """The name, or its hashed form where the version has a limit. The digest's length was not measured."""
+def limited(name: str, readable: str, profile: PiProfile) -> str:
+    """The name, or where the version has a limit and it is longer, its beginning and a digest."""
     if not profile.namespace_limit or len(name) <= profile.namespace_limit:
         return name
-    start = ENCODED_PREFIX.rstrip("_") + HASH_MARK
     import hashlib  # loads a library, which most runs do not need
 
-    return start + hashlib.sha256(utf8(server)).hexdigest()[: profile.namespace_limit - len(start)]
+    digest = f"_{hashlib.sha256(utf8(name)).hexdigest()[:DIGEST_LENGTH]}"
+    room = profile.namespace_limit - len(ENCODED_PREFIX) - len(HASH_MARK) - len(digest)
+    return f"{ENCODED_PREFIX}{HASH_MARK}{readable[:room]}{digest}"
 
 
 def proxy(server: str, profile: PiProfile) -> str:
@@ -69,6 +74,17 @@ def direct_tools(server: LoadedServer | None, tools: Sequence[str]) -> tuple[str
     return tuple(tool for tool in dict.fromkeys(tools) if isinstance(declared, list) and tool in declared)
 
 
+def allowed_tools(server: LoadedServer | None, tools: Sequence[str]) -> tuple[str, ...]:
+    """Which of a server's tools there are at all, by `includeTools` and `excludeTools`, which name them exactly."""
+    raw = {} if server is None else server.raw
+    wanted, unwanted = raw.get("includeTools"), raw.get("excludeTools")
+    return tuple(
+        tool
+        for tool in tools
+        if (not isinstance(wanted, list) or tool in wanted) and not (isinstance(unwanted, list) and tool in unwanted)
+    )
+
+
 def prefix_style(server: LoadedServer | None) -> object:
     return "server" if server is None else server.raw.get("toolPrefix", server.settings.get("toolPrefix", "server"))
 
@@ -83,8 +99,9 @@ def offered(
     """
     direct: Names = {}
     proxied: Names = {}
-    for server, listed in tools.items():
+    for server, every in tools.items():
         entry = entries.get(server)
+        listed = allowed_tools(entry, every)
         chosen = direct_tools(entry, listed)
         style = prefix_style(entry)
         direct |= {(server, tool): direct_name(server, tool, style, profile) for tool in chosen}
@@ -100,8 +117,22 @@ def proxies_apart(names: Names) -> Names:
     return {tool: name for tool, name in names.items() if servers[name] == 1}
 
 
+def meetings(names: Mapping[str, str]) -> list[str]:
+    """What is said of proxies that meet; `names` are by server."""
+    by_name: dict[str, list[str]] = {}
+    for server, name in names.items():
+        by_name.setdefault(name, []).append(f'"{server}"')
+    return [
+        f'MCP: skipping namespace proxy "{name}" because servers {", ".join(sorted(servers))} '
+        "normalize to the same name"
+        for name, servers in by_name.items()
+        if len(servers) > 1
+    ]
+
+
 def directs_apart(names: Names, profile: PiProfile) -> Names:
     """Direct tools without equal names: by version all of them go, or the first stays."""
+    names = {tool: name for tool, name in names.items() if name not in OWN_TOOLS}
     counted = Counter(names.values())
     if profile.direct_duplicates_all_dropped:
         return {tool: name for tool, name in names.items() if counted[name] == 1}

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fake_runtimes.loaded import LoadedServer
-from fake_runtimes.pi.names import Names, direct_name, direct_tools, offered, prefix_style
+from fake_runtimes.pi.names import (
+    Names,
+    allowed_tools,
+    direct_name,
+    direct_tools,
+    meetings,
+    offered,
+    prefix_style,
+    proxy,
+)
 from fake_runtimes.pi.variables import DIRECT_TOOLS, NO_DIRECT_TOOLS
 from fake_runtimes.profile import PiProfile
 
@@ -33,6 +42,16 @@ def wants_direct_tools(server: LoadedServer) -> bool:
 def offered_names(servers: Mapping[str, LoadedServer], known: ToolNames, profile: PiProfile) -> Names:
     """The names by (server, tool) of the servers whose tools are known and that did not fail."""
     return offered(known, profile, servers)[0]
+
+
+def meeting_lines(servers: Mapping[str, LoadedServer], known: ToolNames, profile: PiProfile) -> list[str]:
+    """What is said of servers whose proxies would have one name."""
+    proxied = {}
+    for name, every in known.items():
+        listed = allowed_tools(servers.get(name), every)
+        if listed and not direct_tools(servers.get(name), listed):
+            proxied[name] = proxy(name, profile)
+    return meetings(proxied)
 
 
 def tool_list(names: Iterable[str], settings: Mapping[str, Any]) -> list[str]:

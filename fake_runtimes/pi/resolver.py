@@ -72,36 +72,53 @@ def intercepted(command: str | None, args: Sequence[str]) -> Package | None:
 
 
 def npx_package(args: Sequence[str]) -> Package | None:
-    spec, rest = flags_read(args)
-    if rest and rest[0].startswith("-") and rest[0] != "--":
+    """The package and the binary stand in front of any `--`, which goes to the binary with what is behind it."""
+    before, after = parted(args)
+    read = flags_read(before, PACKAGE_FLAGS)
+    if read is None:
         return None
-    words = tuple(rest[1:] if rest and rest[0] == "--" else rest)
-    if spec is None:
-        return Package(words[0], "", words[1:]) if words else None
-    return Package(spec, words[0], words[1:]) if words else None
+    spec, rest = read
+    rest, behind = tuple(rest), ("--", *after) if after else ()
+    if not rest or rest[0].startswith("-"):
+        return None
+    return Package(spec or rest[0], rest[0] if spec else "", (*rest[1:], *behind))
 
 
 def npm_exec_package(args: Sequence[str]) -> Package | None:
-    spec, rest = flags_read(args)
-    if spec is None or len(rest) < 2 or rest[0] != "--":
+    """The package stands in front of `--`, the binary behind it."""
+    before, after = parted(args)
+    read = flags_read(before, PACKAGE_FLAGS[1:])
+    if read is None or not read[0] or not after or any(word.startswith("-") for word in read[1]):
         return None
-    return Package(spec, rest[1], tuple(rest[2:]))
+    return Package(read[0], after[0], tuple(after[1:]))
 
 
-def flags_read(args: Sequence[str]) -> tuple[str | None, Sequence[str]]:
-    """The package named by flags, and the words from the first that is no known flag."""
-    spec: str | None = None
-    place = 0
+def parted(args: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The words in front of the first `--`, and those behind it."""
+    place = args.index("--") if "--" in args else len(args)
+    return args[:place], args[place + 1 :]
+
+
+def flags_read(args: Sequence[str], package_flags: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+    """The package that flags name first, empty without any, and the words from the first that is no known flag.
+
+    None where such a flag has no value.
+    """
+    spec, place = "", 0
     while place < len(args):
         word = args[place]
         if word in YES_FLAGS:
             place += 1
-        elif word in PACKAGE_FLAGS and place + 1 < len(args):
-            spec, place = args[place + 1], place + 2
+            continue
+        if word in package_flags:
+            value, place = args[place + 1] if place + 1 < len(args) else "", place + 2
         elif word.startswith(PACKAGE_PREFIX):
-            spec, place = word.removeprefix(PACKAGE_PREFIX), place + 1
+            value, place = word.removeprefix(PACKAGE_PREFIX), place + 1
         else:
             break
+        if not value or (word in package_flags and value.startswith("-")):
+            return None
+        spec = spec or value
     return spec, args[place:]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from fake_runtimes.pi.arguments import RPC
 from fake_runtimes.pi.session import Run
-from fake_runtimes.pi.texts import Status
+from fake_runtimes.pi.texts import Status, counted
 from fake_runtimes.plan import Plan
 from fake_runtimes.profile import PiProfile
 from fake_runtimes.text import JsonTextError, parse_json
@@ -19,6 +19,13 @@ from harness.world.ports import Task, World
 
 PROMPT, STATE, ABORT = "prompt", "get_state", "abort"
 STATUS_COMMAND = "/mcp"
+HEAD = (
+    "MCP Server Status:",
+    "",
+    "Shared MCP config: .mcp.json for this project/team or ~/.config/mcp/mcp.json for all projects.",
+    "Pi-owned files hold compatibility imports and adapter-specific overrides.",
+    "",
+)
 
 
 async def serve(world: World, profile: PiProfile, argv: Sequence[str], plan: Plan) -> int:
@@ -52,7 +59,7 @@ async def take(run: Run, plan: Plan, starting: Task, line: str) -> None:
         text = str(command.get("message", ""))
         if text.split()[:1] == [STATUS_COMMAND]:
             await run.world.tasks.wait([starting])
-            await run.front.notify("\n".join(map(status_line, run.servers.statuses())), "info")
+            await run.front.notify("\n".join((*HEAD, *map(status_line, run.servers.statuses()))), "info")
         else:
             await run.answer(plan, text, starting)
 
@@ -71,9 +78,12 @@ def state(run: Run) -> Mapping[str, Any]:
 def status_line(server: Status) -> str:
     """One server in the answer to `/mcp status`."""
     if server.state == "connected":
-        return f"✓ {server.name}: connected; {server.tools} tools"
+        return f"✓ {server.name}: connected; legacy notification path ({counted(server.tools)})"
     if server.state == "failed":
         reason = f" — {server.reason}" if server.reason else ""
         return f"✗ {server.name}: failed {round(server.failed_seconds_ago)}s ago{reason}"
-    sign = {"needs-auth": "⚠", "disabled": "⊘"}.get(server.state, "○")
-    return f"{sign} {server.name}: {server.state}"
+    if server.state == "disabled":
+        return f"⊘ {server.name}: disabled (run /mcp enable {server.name}, then /reload)"
+    if server.state == "needs-auth":
+        return f"⚠ {server.name}: needs auth ({counted(server.tools)})"
+    return f"○ {server.name}: {server.state}"

@@ -78,6 +78,12 @@ class Servers:
         events.emit("server.connected", server=name, seconds=self.world.clock.now() - outcome.started_seconds)
         return True
 
+    def lose(self, name: str) -> None:
+        """Take down that a connection is gone; what a version knows of a server goes with it, its file keeps that."""
+        self.connections.pop(name, None)
+        if self.around.profile.lost_server_is_forgotten:
+            self.known.pop(name, None)
+
     def refuse(self, name: str, outcome: Refused) -> None:
         """Take down that a server did not connect."""
         if outcome.needs_auth:
@@ -151,6 +157,11 @@ def starts_at_launch(server: LoadedServer, *, first_run: bool, cached: bool) -> 
 
     That an entry cannot work shows only when it is started.
     """
-    if server.raw.get("lifecycle", LAZY) in EAGER_LIFECYCLES or first_run:
+    if is_eager(server) or first_run:
         return True
     return wants_direct_tools(server) and not cached
+
+
+def is_eager(server: LoadedServer) -> bool:
+    """Whether it is started with every session."""
+    return server.raw.get("lifecycle", LAZY) in EAGER_LIFECYCLES

@@ -25,10 +25,11 @@ from fake_runtimes.pi.front import (
 from fake_runtimes.pi.home import home_of, load_config, read_if_there
 from fake_runtimes.pi.metadata import FILE
 from fake_runtimes.pi.npx import Resolver
-from fake_runtimes.pi.offer import offered_names, tool_list, with_direct_tools
-from fake_runtimes.pi.servers import Servers
-from fake_runtimes.pi.startup import EAGER_LIFECYCLES, first_request_wait_seconds
+from fake_runtimes.pi.offer import meeting_lines, offered_names, tool_list, with_direct_tools
+from fake_runtimes.pi.servers import Servers, is_eager
+from fake_runtimes.pi.startup import first_request_wait_seconds
 from fake_runtimes.pi.texts import Said
+from fake_runtimes.pi.tokens import Store
 from fake_runtimes.pi.variables import process_environment
 from fake_runtimes.plan import Plan, Turn
 from fake_runtimes.profile import PiProfile
@@ -49,10 +50,11 @@ class Run:
         environment = process_environment(world.env.variables)
         home = home_of(environment, world.env.directory)
         resolver = Resolver(world, home, environment, profile)
-        self.around = Surroundings(world, home, environment, profile, resolver)
+        self.around = Surroundings(world, home, environment, profile, resolver, Store(world, environment, profile))
         self.servers = Servers(self.around, (), ())
         self.front = Front(world, mode)
         self.requests = 0
+        self._told_meetings: tuple[str, ...] = ()
 
     async def play(self, plan: Plan, prompt: str) -> int:
         """From the configuration to the last turn. Attempts that are still open then are left as they are."""
@@ -102,6 +104,14 @@ class Run:
         self.servers = Servers(self.around, servers, disabled_names(loaded))
         if servers:
             self.servers.remember(await read_if_there(self.world, f"{home.agent}/{FILE}"))
+        await self.tell_meetings()
+
+    async def tell_meetings(self) -> None:
+        """Say once which servers have no proxy because their names meet."""
+        lines = meeting_lines(self.servers.by_name, self.servers.offered(), self.profile)
+        new = [line for line in lines if line not in self._told_meetings]
+        self._told_meetings = (*self._told_meetings, *new)
+        await print_lines(self.world.processes.write_error, new)
 
     async def complain(self, loaded: Loaded) -> None:
         """Lost files are told at once; what is dropped is not told at all."""
@@ -112,11 +122,15 @@ class Run:
                 self.world.events.emit("server.skipped", server=problem.server, text=problem.text)
 
     def launch(self) -> Task:
-        """Start what is started at launch; an eager server is started twice, the first time in vain."""
+        """Start what is started at launch; an eager server is started twice, the first time in vain.
+
+        With an eager server in a first run the real one starts the lazy ones in that first round alone, so that those
+        which are not done by then are given up. Which those are is a race that this one does not run.
+        """
         start = self.world.tasks.start
         for name in self.servers.startup:
             server = self.servers.by_name[name]
-            if server.raw.get("lifecycle") in EAGER_LIFECYCLES:
+            if is_eager(server):
                 start(cancelled_start(self.around, server), f"first start of {name}")
         return start(self.initialise(), "initialisation")
 
@@ -138,6 +152,7 @@ class Run:
         await self.world.tasks.wait(workers)
         await self.front.settled(servers.startup_lines(), servers.statuses())
         await servers.learn(servers.startup)
+        await self.tell_meetings()
         servers.settled = True
 
     async def take(self, turn: Turn, starting: Task) -> list[Mapping[str, Any]]:

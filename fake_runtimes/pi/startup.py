@@ -22,26 +22,26 @@ from fake_runtimes.profile import PiProfile
 TIMEOUT_KEY = "requestTimeoutMs"
 REQUEST_TIMED_OUT = "Request timed out"
 CALL_TIMED_OUT = f"Failed to call tool: {REQUEST_TIMED_OUT}"
+OVERFLOWN_MS = 1
 LAZY, EAGER_LIFECYCLES = "lazy", ("eager", "keep-alive")
 
 
 def request_seconds(server: LoadedServer, profile: PiProfile) -> float:
     """The budget of every single request: the entry's value, else the settings' one, else the default.
 
-    An entry's 0 means the default and not the settings' value.
+    What is no number of milliseconds above 0, in the first of them that has the key, means the default.
     """
     for holder in (server.raw, server.settings):
-        if is_number(holder.get(TIMEOUT_KEY)):
+        if TIMEOUT_KEY in holder:
             return milliseconds(holder[TIMEOUT_KEY], profile) / 1000
     return profile.default_request_timeout_ms / 1000
 
 
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def milliseconds(value: float, profile: PiProfile) -> float:
-    return min(value, LONGEST_TIMER_MS) if value > 0 else profile.default_request_timeout_ms
+def milliseconds(value: Any, profile: PiProfile) -> float:
+    """A budget as a timer takes it: one that no timer can hold is over at once."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        return profile.default_request_timeout_ms
+    return value if value <= LONGEST_TIMER_MS else OVERFLOWN_MS
 
 
 def attempt(

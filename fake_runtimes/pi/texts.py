@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 STILL_STARTING = "MCP initialization is still in progress. Try again shortly."
 REQUEST_TIMED_OUT = "Request timed out"
 CALL_FAILED = "Failed to call tool: "
+ADVICE = 'mcp({ server: "name" }) to list tools, mcp({ search: "..." }) to search'
 STDERR_LINES = 3
 STDERR_TAIL_BYTES = 8 * 1024
 NO_MCP = "this URL does not appear to speak MCP"
-UNDETERMINED = "authentication may be required; MCP endpoint shape could not be determined"
+UNDETERMINED = "MCP endpoint shape could not be determined"
+SHAPES = {
+    202: UNDETERMINED,
+    401: f"authentication may be required; {UNDETERMINED}",
+    503: f"server is temporarily unavailable; {UNDETERMINED}",
+}
 
 
 class Said(NamedTuple):
@@ -26,7 +33,7 @@ class Said(NamedTuple):
 
     @property
     def is_error(self) -> bool:
-        return self.error in ("call_failed", "tool_error", "unknown_tool")
+        return self.error in ("call_failed", "tool_error", "unknown_tool", "invalid_arguments")
 
 
 def startup_line(server: str, failure: str, status: int | None = None) -> str:
@@ -43,7 +50,7 @@ def needs_auth(server: str) -> str:
 
 def with_stderr(failure: str, lines: Sequence[str]) -> str:
     """A failure with the last lines that the child wrote to stderr, in parentheses."""
-    tail = "\n".join(lines).encode()[-STDERR_TAIL_BYTES:].decode(errors="ignore")
+    tail = "".join(f"{line}\n" for line in lines).encode()[-STDERR_TAIL_BYTES:].decode(errors="ignore")
     said = [line.strip() for line in tail.split("\n") if line.strip()][-STDERR_LINES:]
     return f"{failure} ({' — '.join(said)})" if said else failure
 
@@ -65,13 +72,45 @@ def endpoint_shape(status: int, content_type: str | None) -> str:
     """What the adapter makes of the last answer to its probes."""
     kind = (content_type or "").partition(";")[0].strip().lower()
     kind = "HTML" if kind == "text/html" else kind or "an untyped response"
-    return f"endpoint returned {kind} ({status}) — {UNDETERMINED if status == 401 else NO_MCP}"
+    return f"endpoint returned {kind} ({status}) — {SHAPES.get(status, NO_MCP)}"
 
 
-def call_failed(message: str, details: Mapping[str, Any], schema: str) -> Said:
+def call_failed(message: str, details: Mapping[str, Any], schema: Any) -> Said:
     """A call that the server did not answer well."""
-    text = f"{CALL_FAILED}{message}\n\nExpected parameters:\n{schema}"
+    text = f"{CALL_FAILED}{message}{expected(schema)}"
     return Said(text, "call_failed", {"mode": "call", "error": "call_failed", **details, "message": message})
+
+
+def tool_error(text: str, details: Mapping[str, Any], schema: Any) -> Said:
+    """What a tool says that failed; without a schema only that."""
+    said = f"Error: {text or 'Tool execution failed'}{'' if schema is None else expected(schema)}"
+    return Said(said, "tool_error", {"mode": "call", "error": "tool_error", **details})
+
+
+def expected(schema: Any) -> str:
+    """What a tool takes, as the adapter tells it: its parameters, one a line, where they are no tables themselves."""
+    return f"\n\nExpected parameters:\n{parameters(schema)}"
+
+
+def parameters(schema: Any) -> str:
+    """The lines of a schema."""
+    if not isinstance(schema, dict):
+        return "  (no schema)"
+    properties = schema.get("properties")
+    if schema.get("type") != "object" or not isinstance(properties, dict):
+        return f"  ({schema['type']})" if isinstance(schema.get("type"), str) else "  (complex schema)"
+    listed = schema.get("required")
+    required = listed if isinstance(listed, list) else []
+    lines = [
+        f"  {name}{kind_of(member)}{' *required*' if name in required else ''}" for name, member in properties.items()
+    ]
+    return "\n".join(lines) or "  (no parameters)"
+
+
+def kind_of(member: Any) -> str:
+    """The type of one parameter in parentheses, where it has one."""
+    kind = member.get("type") if isinstance(member, dict) else None
+    return f" ({kind})" if isinstance(kind, str) else ""
 
 
 def still_starting(waited_seconds: float) -> Said:
@@ -102,16 +141,18 @@ def connect_failed(server: str, failure: str) -> Said:
 
 
 def disabled(server: str) -> Said:
-    return Said(f'Server "{server}" is disabled', "server_disabled", {"error": "server_disabled", "server": server})
+    text = f'Server "{server}" is disabled. Run /mcp enable {server} and /reload to enable it.'
+    return Said(text, "server_disabled", {"error": "server_disabled", "server": server})
 
 
-def no_such_server(server: str) -> Said:
-    return Said(f'Server "{server}" not found', "server_not_found", {"error": "server_not_found"})
+def no_such_server(server: str, code: str = "server_not_found") -> Said:
+    return Said(f'Server "{server}" not found. Use mcp({{}}) to see available servers.', code, {"error": code})
 
 
-def no_such_tool(tool: str) -> Said:
-    """The gateway knows no such tool of the server."""
-    return Said(f'Tool "{tool}" not found', "tool_not_found", {"error": "tool_not_found"})
+def no_such_tool(tool: str, server: str, tools: Sequence[str]) -> Said:
+    """The gateway knows no such tool of the server; `tools` are the names by which it lists those that there are."""
+    has = f'Server "{server}" has: {", ".join(tools)}' if tools else f'Server "{server}" has no tools'
+    return Said(f'Tool "{tool}" not found. {has}', "tool_not_found", {"error": "tool_not_found"})
 
 
 def not_offered(name: str) -> Said:
@@ -119,10 +160,28 @@ def not_offered(name: str) -> Said:
     return Said(f"Tool {name} not found", "unknown_tool")
 
 
-def connected_text(server: str, tools: Sequence[str]) -> Said:
-    """The gateway's answer to `connect`."""
+def no_table(name: str, args: Mapping[str, Any]) -> Said:
+    """Pi itself, of a call of a proxy whose arguments are a text."""
+    received = json.dumps(args, indent=2, ensure_ascii=False)
+    text = f'Validation failed for tool "{name}":\n  - args: must be object\n\nReceived arguments:\n{received}'
+    return Said(text, "invalid_arguments")
+
+
+def tools_text(server: str, tools: Sequence[str], state: str) -> Said:
+    """The gateway's answer to `connect`, and to who asks for a server's tools, by the names that they have there."""
+    if not tools:
+        nothing = {"connected": f'Server "{server}" has no tools.',
+                   "cached": f'Server "{server}" has no cached tools (not connected).'}  # fmt: skip
+        unknown = f'Server "{server}" is configured but not connected. '
+        advice = f'Use mcp({{ connect: "{server}" }}) or /mcp reconnect {server} to retry.'
+        return Said(nothing.get(state, unknown + advice), "" if state in nothing else "not_connected")
+    notes = {
+        "connected": "",
+        "needs-auth": f' (needs auth — run mcp({{ action: "auth-start", server: "{server}" }}))',
+    }
+    lazy = f' (lazy: tools from cache, not connected yet — mcp({{ connect: "{server}" }}) to connect)'
     listed = "".join(f"\n- {tool}" for tool in tools)
-    return Said(f"{server} ({counted(len(tools))}):\n{listed}")
+    return Said(f"{server} ({counted(len(tools))}{notes.get(state, lazy)}):\n{listed}")
 
 
 class Status(NamedTuple):
@@ -143,11 +202,12 @@ def status_text(servers: Sequence[Status]) -> Said:
     off = len(servers) - len(enabled)
     first = f"MCP: {len(connected)}/{len(enabled)} servers, {counted(tools)}{f' ({off} disabled)' if off else ''}"
     details = {"servers": [{"name": server.name, "status": server.state} for server in servers]}
-    return Said("\n".join((first, "", *map(status_line, servers))), "", details)
+    return Said("\n".join((first, "", *map(status_line, servers), *((("", ADVICE)) if servers else ()))), "", details)
 
 
 def counted(tools: int) -> str:
-    return f"{tools} tool{'' if tools == 1 else 's'}"
+    """A number of tools, one of them too, as the adapter writes it."""
+    return f"{tools} tools"
 
 
 def status_line(server: Status) -> str:

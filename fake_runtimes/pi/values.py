@@ -10,6 +10,7 @@ from fake_runtimes.pi.expansion import expand, is_command, literal
 
 ARGS_NO_LIST = "(definition.args ?? []).map is not a function"
 VALUE_NO_TEXT = "value.startsWith is not a function"
+VALUE_NULL = "Cannot read properties of null (reading 'startsWith')"
 ARGUMENT_NO_TEXT = "value.replace is not a function"
 
 
@@ -66,8 +67,9 @@ def record(entry: Mapping[str, Any], field: str) -> dict[str, str]:
     members = entry.get(field)
     if not isinstance(members, dict):
         return {}
-    if not all(isinstance(value, str) for value in members.values()):
-        raise EntryError(VALUE_NO_TEXT)
+    for value in members.values():
+        if not isinstance(value, str):
+            raise EntryError(VALUE_NULL if value is None else VALUE_NO_TEXT)
     return members
 
 

@@ -9,6 +9,9 @@ CONFIG_MODE, EXCLUSIVE = "PI_MCP_CONFIG_MODE", "exclusive"
 OAUTH_DIRECTORY = "MCP_OAUTH_DIR"
 DIRECT_TOOLS, NO_DIRECT_TOOLS = "MCP_DIRECT_TOOLS", "__none__"
 OFFLINE = "PI_OFFLINE"
+STORE_VARIABLE, MEMORY = "PI_MCP_ADAPTER_TEST_AUTH_STORE", "memory"
+KEYRING_VARIABLE = "MCP_FAKE_KEYRING"
+"""This fake's own: where the directory is that stands for the user's keyring."""
 
 
 def process_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from harness.world.ports import Request, Response
 from harness.world.sites import origin
 
 HOST = "127.0.0.1"
+FULL_SECONDS = 0.05
 REAL_TIME = Pace()
 
 
@@ -145,7 +146,11 @@ class Mount:
     async def _accept(self, place: Place, listening: socket.socket, context: ssl.SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            accepted, _ = await loop.sock_accept(listening)
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError:  # this process has no room for another file: whoever connects waits until it has
+                await asyncio.sleep(FULL_SECONDS)
+                continue
             self._begin(self._connect(place, accepted, context))
 
     async def _connect(self, place: Place, accepted: socket.socket, context: ssl.SSLContext | None) -> None:

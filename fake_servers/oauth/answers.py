@@ -13,8 +13,7 @@ HTML = "text/html; charset=utf-8"
 NO_STORE: Mapping[str, str] = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 PAGE = "<!DOCTYPE html><html><body><h1>Something went wrong</h1></body></html>"
 BROKEN = Response(0)
-"""No answer: whoever carries answers is to break the connection. A mount does so for any status below 200; in the
-model a fault does (`AuthorizationServer.breaks_next`)."""
+"""No answer: whoever carries answers breaks the connection, as for any status below 200."""
 DROPS = ("never", "before", "after")
 
 

@@ -37,6 +37,9 @@ COMMANDS: dict[str, dict[str, str]] = {
         "shrink": "make a failure file small, and say it without any choice: holds, ready to commit",
         "campaign": "play a family of scenarios from ever new seeds, and keep each way to fail once",
     },
+    "Check a runtime upgrade": {
+        "canary": "ask a real version of a runtime what it does, and show what that breaks",
+    },
     "For those who work on the harness": {
         "dev": "requirements, known-bad variants and test vectors",
     },

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fake_runtimes.profile import UnknownProfileError
-from harness.cli.keeping import keep
+from harness.cli.keeping import keep, make_folder
 from harness.errors import CannotRunError, UserInputError
 from harness.gate.spawn import Runtime, runtime_named
 from harness.inputs.files import display_path, read_text
@@ -29,7 +29,7 @@ from harness.scenario.failure import (
     replay,
 )
 from harness.scenario.library import find
-from harness.scenario.model import MODEL, PROCESS, TIERS, Scenario
+from harness.scenario.model import MODEL, TIERS, Scenario
 from harness.scenario.production import Report, is_claimed, play
 from harness.scenario.reading import load_scenario
 from harness.scenario.rendering import run_document
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         choices=TIERS,
         help="model: in memory and virtual time (default); process: real processes, files and sockets; "
-        "given twice, the two outcomes are compared",
+        "real: the real runtime among them; given twice, the two outcomes are compared",
     )
     choices = parser.add_mutually_exclusive_group()
     choices.add_argument(
@@ -114,6 +114,7 @@ def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
         place = kept_place(Path(arguments.keep), scenario, runtime, tier)
         if place.exists():
             raise UserInputError("is there already", file=display_path(place), fix="Name another folder with --keep.")
+        make_folder(place.parent, "--keep")
     variant = None if arguments.variant is None else find_variant(arguments.variant)
     played = Played(scenario, [], chosen_order(arguments), arguments.seed, variant.name if variant else None)
     with in_place(variant):
@@ -146,9 +147,10 @@ def chosen_tiers(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Each once, the model first. Raises UserInputError for what real processes cannot do."""
     tiers = tuple(tier for tier in TIERS if tier in (arguments.tier or (MODEL,)))
     given = next((name for name in ("seed", "decisions", "save") if getattr(arguments, name) is not None), None)
-    if PROCESS in tiers and given is not None:
+    steered = next((tier for tier in tiers if tier != MODEL), None)
+    if steered is not None and given is not None:
         raise UserInputError(
-            f"--{given} does not go with --tier {PROCESS}: the operating system chooses what runs first",
+            f"--{given} does not go with --tier {steered}: the operating system chooses what runs first",
             fix="Leave one of them out; holds keep an order at every tier.",
         )
     return tiers
@@ -233,6 +235,8 @@ def hints(played: Played, folder: str | None, kept: str | None) -> Iterable[str]
     """What else is to be said; failure files and the files of a run are written here."""
     yield from (f"mcp-harness: warning: {line}" for line in played.scenario.warnings)
     yield from (f"mcp-harness: the tiers disagree: {line}" for line in played.disputed)
+    if len({report.tier for report, _ in played.reports}) > 1 and not played.disputed:
+        yield "mcp-harness: the tiers agree on verdict, expectations, invariants and the end of each session"
     if played.hint:
         yield played.hint
     for report, _ in played.reports:

@@ -104,7 +104,7 @@ def write_reports(events: Sequence[Event], targets: Sequence[Target], rules: Rul
         if target.path is None:
             to_stdout = text
         else:
-            _write(target.path, text)
+            write_text(target.path, text)
     return to_stdout
 
 
@@ -125,7 +125,8 @@ def _usable_path(shown: str) -> Path:
     return path
 
 
-def _write(shown: str, text: str) -> None:
+def write_text(shown: str, text: str) -> None:
+    """Write a report to its file, as a whole or not at all. Raises UserInputError."""
     path = _usable_path(shown)
     content = text.encode("utf-8", "backslashreplace")
     try:

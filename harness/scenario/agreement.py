@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.scenario.happenings import RUNTIME, role_of
 from harness.scenario.judging import STATES
+from harness.scenario.model import REAL
 from harness.scenario.naming import OPERATOR, session_of
 from harness.scenario.production import Report
 
 SESSION_EVENTS = ("session.failed", "session.degraded", "session.ended")
 UNDECIDED = "pending"
+INVARIANT = "the invariant "
 
 
 def differences(one: Report, other: Report) -> tuple[str, ...]:
     """What came out differently, a line for each; none when the two agree."""
     first, second = dict(outcome(one)), dict(outcome(other))
+    compared = dict.fromkeys((*first, *second))
+    if REAL in (one.tier, other.tier):
+        compared = {what: None for what in compared if knows(first, what) and knows(second, what)}
     return tuple(
         f"{what}: {first.get(what, 'nothing')} at tier {one.tier}, {second.get(what, 'nothing')} at tier {other.tier}"
-        for what in dict.fromkeys((*first, *second))
+        for what in compared
         if first.get(what) != second.get(what)
     )
+
+
+def knows(found: Mapping[str, Any], what: str) -> bool:
+    """Whether a run tells of it; a real program does not tell all, and what it does not tell is no difference."""
+    return what in found and not (what.startswith(INVARIANT) and found[what] is None)
 
 
 def outcome(report: Report) -> Iterator[tuple[str, Any]]:
@@ -30,7 +40,7 @@ def outcome(report: Report) -> Iterator[tuple[str, Any]]:
     for judged in report.judged:
         yield f"whether {judged.expectation.says}", judged.seen.met
     for finding in report.invariants:
-        yield f"the invariant {finding.name}", finding.holds
+        yield f"{INVARIANT}{finding.name}", finding.holds
     yield from _of_actors(report)
 
 

@@ -10,7 +10,7 @@ from harness.gate.nearness import did_you_mean
 from harness.requirements.manifest import load_manifest
 from harness.requirements.source_tree import find_source_root
 from harness.scenario.document import Document
-from harness.scenario.model import TIERS
+from harness.scenario.model import REAL
 from harness.scenario.vocabulary import NEAR
 
 VARIANTS = "scenarios/variants"
@@ -26,16 +26,34 @@ def check_claims(document: Document) -> None:
             near = did_you_mean(name, known, NEAR)
             hint = f"Did you mean {near}?" if near else "mcp-harness dev requirements lists them."
             document.fail(("requirements", index), f"no requirement is called {name!r}", hint)
-    for tier in tree.get("tiers", ()):
-        if tier not in TIERS:
-            fix = f"There is {', '.join(TIERS)}; `not_at` says why not the others."
-            document.fail(("tiers",), f"the tier {tier} is not available", fix)
+    if REAL in tree.get("tiers", ()):
+        check_unsteered(document)
     for index, bug in enumerate(tree.get("old_bug", ())):
         variants = known_variants()
         if variants and bug["name"] not in variants:
             near = did_you_mean(bug["name"], variants, NEAR)
             hint = f"Did you mean {near}?" if near else "mcp-harness dev variants lists them."
             document.fail(("old_bug", index, "name"), f"no known-bad variant is called {bug['name']!r}", hint)
+
+
+def check_unsteered(document: Document) -> None:
+    """A real program can neither be held nor struck: what would do so keeps a scenario from this tier.
+
+    Sessions are ours at every tier, so what is about them stays.
+    """
+    for rows in ("hold", "fault"):
+        for index, table in enumerate(document.tree.get(rows, ())):
+            if "server" in table or not is_of_session(str(table.get("actor", "*")), document):
+                whom = table.get("server") or table.get("actor", "anybody")
+                what = f"[[{rows}]] is about {whom}: at the tier {REAL} only sessions can be held or struck"
+                fix = f'Say why not in not_at = {{ {REAL} = "..." }}.'
+                document.fail((rows, index), what, fix)
+
+
+def is_of_session(actor: str, document: Document) -> bool:
+    """Whether an actor is named as sessions are."""
+    sessions = {step["start"] for step in document.tree.get("step", ()) if "start" in step}
+    return actor.partition("#")[0].removeprefix("session ") in sessions
 
 
 @functools.cache

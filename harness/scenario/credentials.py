@@ -1,16 +1,14 @@
-"""Tokens that stand in a runtime's own store before a run: written from what the runtime was measured to read."""
+"""Tokens that stand in a runtime's own store before a run: under the reference's key, as the runtime reads them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import fake_runtimes.claude.credentials as claude
-import fake_runtimes.codex.credentials as codex
-import fake_runtimes.pi.credentials as pi
-from fake_runtimes.loaded import LoadedServer
 from harness.gate.spawn import Runtime
+from harness.reference.credentials.key import pi_account, runtime_key
+from harness.reference.secrets.placeholders import MissingVariableError, resolve_text
 from harness.scenario.cast import Known
 from harness.scenario.model import HOME, Credential, Scenario
 
@@ -25,20 +23,31 @@ def store_credentials(scenario: Scenario, runtime: Runtime, known: Iterable[Know
         return {}
     match runtime.family:
         case "claude":
-            entries = {claude.lookup_key(server(each, url)): claude_entry(each, url, now) for each, url in given}
+            entries = {key(scenario, runtime, each, url): claude_entry(each, url, now) for each, url in given}
             return {f"{HOME}/.claude/.credentials.json": json.dumps({"mcpOAuth": entries})}
         case "codex":
-            entries = {codex.lookup_key(server(each, url)): codex_entry(each, url, now) for each, url in given}
+            entries = {key(scenario, runtime, each, url): codex_entry(each, url, now) for each, url in given}
             return {f"{HOME}/.codex/.credentials.json": json.dumps(entries)}
     folder = f"{HOME}/.pi/agent/mcp-oauth"
     return {
-        f"{folder}/{pi.handoff_path(server(each, url))}": json.dumps(pi_entry(each, url, now)) for each, url in given
+        f"{folder}/{pi_account(each.server)}/tokens.json": json.dumps(pi_entry(each, url, now)) for each, url in given
     }
 
 
-def server(credential: Credential, url: str) -> LoadedServer:
-    """The server as far as a store looks at it; one with headers of its own has another key on Claude."""
-    return LoadedServer(credential.server, "http", url=url)
+def key(scenario: Scenario, runtime: Runtime, credential: Credential, url: str) -> str:
+    """The key over the entry as the runtime reads it, at the address where its server is."""
+    entry = scenario.catalog.get(credential.server, {"type": "http"})
+    headers = {name: resolved(value, scenario.secrets) for name, value in (entry.get("headers") or {}).items()}
+    config = {"type": entry.get("type"), "url": url, "headers": headers}
+    return runtime_key(runtime.family, credential.server, config, scenario.environment)
+
+
+def resolved(value: Any, secrets: Mapping[str, str]) -> Any:
+    """A header's value with its secrets in it."""
+    try:
+        return resolve_text(value, secrets.get) if isinstance(value, str) else value
+    except MissingVariableError:
+        return value
 
 
 def claude_entry(credential: Credential, url: str, now: float) -> dict[str, Any]:

@@ -112,7 +112,8 @@ def _check_values(document: Document, value: Any, path: Path) -> None:
     elif not isinstance(value, (str, bool, int, float)):
         document.fail(path, f"{_called(path)} is a {type(value).__name__}", "Write it as a text, in quotes.")
     elif isinstance(value, float) and not math.isfinite(value):
-        document.fail(path, f"{_called(path)} is {value}", "Leave the key out for no limit.")
+        fix = "Write a number; where the key is a limit, leave it out for none."
+        document.fail(path, f"{_called(path)} is {value}", fix)
 
 
 def _of_one_kind(error: ValidationError) -> Iterable[ValidationError]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from harness.scenario import model
 from harness.scenario.model import Match, Often
 from harness.scenario.naming import is_match
 from harness.scenario.sentences import matched
+from harness.scenario.sessions import Job
 from harness.scenario.theatre import Evidence, Party, runs
 from harness.world.model import Event
 
@@ -154,11 +155,15 @@ def _request(scene: Scene, check: model.RequestOffers) -> Seen:
 
 def tool_names(scene: Scene, run: Party) -> dict[tuple[str, str], str]:
     """The runtime's names of all tools by (server, tool), as its version makes them."""
-    stage = scene.stage
-    job = stage.jobs[run.parent.name if run.parent else run.name]
+    job = scene.stage.jobs[run.parent.name if run.parent else run.name]
+    return offered_names(scene.stage, job, run.variables)
+
+
+def offered_names(stage: Evidence, job: Job, variables: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """The names that a run of this job gives all tools, by what stands in its clone now."""
     profile = job.runtime.profile
     text = stage.text(f"{job.clone}/{fakes.config_path(profile)}")
-    servers = fakes.read(profile, text, run.variables).servers
+    servers = fakes.read(profile, text, variables).servers
     tools = {
         server.name: tuple(tool.name for tool in stage.cast.behaviour(server.name).tools)
         for server in servers

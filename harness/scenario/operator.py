@@ -61,7 +61,7 @@ class Operator:
                 await self._start(world, action)
             case model.Advance(seconds=seconds):
                 world.events.emit("step.advance", seconds=seconds)
-                await world.clock.sleep(seconds)
+                await self.stage.advance(world, seconds)
             case model.Kill(actor=name, signal=signal):
                 self._kill(world, name, signal)
             case model.Edit():

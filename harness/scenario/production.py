@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.errors import CannotRunError
 from harness.gate.spawn import Runtime, runtime_named
 from harness.scenario import invariants, model
-from harness.scenario.cast import RUNTIME_PROGRAMS, Cast
+from harness.scenario.cast import RUNTIME_PROGRAMS, Cast, Known
 from harness.scenario.credentials import store_credentials
 from harness.scenario.invariants import Finding
 from harness.scenario.judging import Scene, Seen, look
-from harness.scenario.model import CLONES, HOME, MODEL, PROCESS, Expectation, Scenario
+from harness.scenario.model import CLONES, HOME, MODEL, REAL, Expectation, Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.operator import Operator, applies
 from harness.scenario.stage import NOBODY, Kept, Plan, Point, Stage
@@ -78,26 +78,35 @@ def play(
 
     Without `decisions` it is the calmest run. `notes_points` keeps every switch point, `keeps_files` what was written
     and printed. Processes of the operating
-    system take no decisions: at the tier `process` there is neither a seed nor a replay.
-    Raises fake_runtimes.profile.UnknownProfileError, and CannotRunError where that tier lacks a package.
+    system take no decisions: at the tiers `process` and `real` there is neither a seed nor a replay.
+    Raises fake_runtimes.profile.UnknownProfileError, and CannotRunError where a tier lacks a package or a program.
     """
     on = runtime_named(runtime) if isinstance(runtime, str) else runtime
     if not is_claimed(scenario, on):
         named = ", ".join(scenario.runtimes)
         reason = f"the scenario is about {named}, not {on.label}"
         return Report(scenario, on, Verdict.NOT_APPLICABLE, reason, tier=tier)
-    if tier == PROCESS:
-        try:
-            from harness.scenario.process import ProcessProduction
-        except ModuleNotFoundError as error:
-            raise CannotRunError(
-                f"the tier {PROCESS} needs the package {error.name}, which is not installed: "
-                "pip install 'mcp-harness[process]'"
-            ) from None
-        production: Production = ProcessProduction(scenario, on, notes_points=notes_points)
+    if tier == MODEL:
+        production: Production = ModelProduction(scenario, on, decisions, seed, notes_points=notes_points)
     else:
-        production = ModelProduction(scenario, on, decisions, seed, notes_points=notes_points)
+        production = of_processes(tier)(scenario, on, notes_points=notes_points)
     return production.play(keeps_files=keeps_files)
+
+
+def of_processes(tier: str) -> Callable[..., Production]:
+    """What plays real processes at that tier. Raises CannotRunError where a package is missing."""
+    try:
+        if tier == REAL:
+            from harness.scenario.real.production import RealProduction
+
+            return RealProduction
+        from harness.scenario.process import ProcessProduction
+    except ModuleNotFoundError as error:
+        raise CannotRunError(
+            f"the tier {tier} needs the package {error.name}, which is not installed: "
+            "pip install 'mcp-harness[process]'"
+        ) from None
+    return ProcessProduction
 
 
 def is_claimed(scenario: Scenario, runtime: Runtime) -> bool:
@@ -132,9 +141,13 @@ class Production(ABC):
             stage.make_directory(directory)
         for path, text in self.scenario.files.items():
             stage.put(self.operator.place(path, None), text, 0o644)
-        stored = store_credentials(self.scenario, self.runtime, self.cast.known, stage.now)
+        stored = store_credentials(self.scenario, self.runtime, self.servers(), stage.now)
         for path, text in stored.items():
             stage.put(path, text, 0o600)
+
+    def servers(self) -> Sequence[Known]:
+        """The servers as the runtime knows them."""
+        return self.cast.known
 
     def _look_after(self, step: int) -> None:
         for number, expectation in enumerate(self.expectations):
@@ -213,7 +226,7 @@ class Production(ABC):
             return (Verdict.DEADLOCK if ending.verdict == "deadlock" else Verdict.TIMEOUT), ending.detail
         if self.operator.gave_up:
             return Verdict.TIMEOUT, self.operator.gave_up
-        untested = self._untested(ending.holds)
+        untested = self._untested(ending.holds, judged)
         if untested:
             return Verdict.UNTESTABLE, "\n".join(untested)
         fallen = [each for each in judged if not each.seen.met]
@@ -221,7 +234,7 @@ class Production(ABC):
             return Verdict.FAIL, ""
         return (Verdict.WARN if fallen else Verdict.PASS), ""
 
-    def _untested(self, holds: Sequence[Hold]) -> list[str]:
+    def _untested(self, holds: Sequence[Hold], judged: Sequence[Judged]) -> list[str]:  # noqa: ARG002 - others need it
         """What was to happen for the scenario to mean something, and did not: a line for each."""
         kept = self.facts()["kept"]
         reached = [hold for hold in holds if any(hold.matches(each.actor, each.label) for each in kept)]

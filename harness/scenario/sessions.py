@@ -15,6 +15,7 @@ from harness.gate.spawn import Runtime
 from harness.preparation import PRODUCTION, completed, run_air
 from harness.reference.catalog.catalog import read_catalog
 from harness.reference.prepare.request import PrepareRequest
+from harness.reference.selection.zimmer import Instance
 from harness.reference.session import rows
 from harness.reference.session.job import not_started, run_session
 from harness.reference.session.order import Order
@@ -28,7 +29,7 @@ SERVERS = "mcp_servers"
 
 
 class Job(NamedTuple):
-    """One run of a session. `catalog` is the one in force when it starts."""
+    """One run of a session. `catalog` is the one in force when it starts, `instance` the orchestrator's own address."""
 
     session: str
     runtime: Runtime
@@ -40,6 +41,7 @@ class Job(NamedTuple):
     plan: Plan
     subagent_roots: tuple[str, ...] = ()
     watched: bool = True
+    instance: Instance = PRODUCTION
 
 
 async def run_job(world: World, job: Job) -> int:
@@ -74,7 +76,7 @@ def order_of(job: Job) -> Order:
         clone=job.clone,
         argv=argv(job.runtime),
         catalog=read_catalog(job.catalog),
-        instance=PRODUCTION,
+        instance=job.instance,
         lookup=job.secrets.get,
         air=air,
         default_subagent_roots=job.subagent_roots,

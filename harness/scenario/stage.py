@@ -129,6 +129,10 @@ class Stage(Simulation):
         """Wait until anything happens; False when the time came first."""
         return await self._happened.wait(until_seconds)
 
+    async def advance(self, world: World, seconds: float) -> None:
+        """Let that much time pass."""
+        await world.clock.sleep(seconds)
+
     async def settle(self, world: World, seconds: float) -> None:
         """Let that much time pass, whoever has ended by then."""
         await world.clock.sleep(seconds)

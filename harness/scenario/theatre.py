@@ -102,6 +102,9 @@ class Theatre(Evidence, Protocol):
     async def next_event(self, until_seconds: float | None) -> bool:
         """Wait until anything happens; False when the time came first."""
 
+    async def advance(self, world: World, seconds: float) -> None:
+        """Let that much time pass."""
+
     async def settle(self, world: World, seconds: float) -> None:
         """Give everybody that long to come to an end."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.inputs.files import display_path
 from harness.scenario.library import shipped
-from harness.scenario.model import HOME, Scenario
+from harness.scenario.model import HOME, MODEL, Scenario
 from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.operator import applies
 from harness.scenario.production import Judged, Report
@@ -18,6 +18,8 @@ WIDTH = 100
 WHO_WIDTH = 16
 LISTED = 6
 CALM = "calmest order"
+OF_PROCESSES = "order of the machine"
+"""Who runs first is chosen by the operating system."""
 FAILURE = ".failure.toml"
 RUNTIME_DEPTH = 2
 """Parts of a runtime's name: what has more is a server, or started by one."""
@@ -28,6 +30,7 @@ Details = Mapping[str, Any]
 def timeline(report: Report, *, real_seconds: float | None, order: str, exit_code: int) -> list[str]:
     """The lines of one run; `order` says who chose what runs first: `seed 7`."""
     scenario = report.scenario
+    order = order if report.tier == MODEL else OF_PROCESSES
     head = f'{scenario.file or scenario.id}  "{scenario.title}"'
     lines = [head, f"on {report.runtime.label}, tier {report.tier}, {order}", ""]
     lines += story(report)
@@ -107,8 +110,8 @@ UNTOLD = frozenset({"request", "mcp.received", "download", "server.connecting", 
 
 def _ended(event: Event, quitters: Collection[str]) -> str:
     """A process below a runtime that ends by itself; one that a signal ended has been told of."""
-    code, (*above, name) = event.details["exit_code"], plain(event.actor).split("/")
-    if len(above) < RUNTIME_DEPTH or code < 0 or (code == 0 and name not in quitters):
+    code, (*above, name) = event.details.get("exit_code"), plain(event.actor).split("/")
+    if code is None or len(above) < RUNTIME_DEPTH or code < 0 or (code == 0 and name not in quitters):
         return ""
     return f"exits {code}"
 
@@ -284,7 +287,9 @@ def last_line(report: Report, real_seconds: float | None, order: str, exit_code:
     took = "" if real_seconds is None else f" in {real_seconds * 1000:.1f} ms"
     facts = [
         f"{report.scenario.id} on {report.runtime.label}: {met}/{len(report.judged)} expectations",
-        f"{report.steps} steps, {report.seconds:.1f} s simulated{took}",
+        f"{report.steps} steps, {report.seconds:.1f} s simulated{took}"
+        if report.tier == MODEL
+        else f"{report.seconds:.1f} s of its time{took}",
         f"tier {report.tier}",
         order,
         f"exit {exit_code}",

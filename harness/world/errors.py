@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Mapping, Sequence
 
 
 class WorldFault(Exception):  # noqa: N818 - the name says whose fault it is
@@ -36,3 +38,17 @@ class ReadTimeout(Exception):  # noqa: N818 - what happened, not whose fault it 
 def failure(number: int, path: str) -> OSError:
     """The OSError of an errno, of the subclass that Python gives it."""
     return OSError(number, os.strerror(number), path)
+
+
+def require_spawnable(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    """Raise OSError with EINVAL where no process can be given this: a null byte, a lone surrogate, a name with `=`."""
+    fits = all(name and "=" not in name for name in env)
+    if not fits or not all(map(_is_passed_on, (*argv, *env, *env.values()))):
+        raise failure(errno.EINVAL, argv[0] if argv else "")
+
+
+def _is_passed_on(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False

@@ -217,7 +217,10 @@ class Processes(Protocol):
     """Starting children, and being one."""
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], directory: str) -> Child:
-        """Raises FileNotFoundError or PermissionError when the program cannot be executed, and as `directory` does."""
+        """Raises OSError when the program cannot be executed, EINVAL for words and variables that no process can have.
+
+        FileNotFoundError or PermissionError as `directory` does.
+        """
 
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From this actor's own stdin; None at the end. Raises ReadTimeout."""

@@ -19,12 +19,17 @@ PROCESS_ACTIONS = ANY_ACTIONS | {"enoent", "eacces-exec"}
 ACTIONS = HTTP_ACTIONS | FILE_ACTIONS | PROCESS_ACTIONS
 ANSWERS = frozenset({"answer", "answer-after"})
 
+LONGEST_LINE_BYTES = 64 * 1024 * 1024
+"""A stream that has sent so much without a line break is broken: whoever reads it gets the end, and nothing more."""
+LONGEST_URL_CHARACTERS = 65_536
 SIGNAL_NUMBERS: Mapping[str, int] = {"SIGINT": 2, "SIGKILL": 9, "SIGTERM": 15}
 
 
 @lru_cache(maxsize=1024)
 def origin(url: str) -> str:
     """Scheme, host and port of a URL, the default port left out: `https://as.test`. Empty when it is no URL."""
+    if len(url) > LONGEST_URL_CHARACTERS or url[:1].isspace() or any(each < " " or each == "\x7f" for each in url):
+        return ""
     from urllib.parse import urlsplit  # whoever starts without a URL starts faster without it
 
     try:

@@ -67,6 +67,6 @@ async def how(call: Awaitable[Any]) -> Any:
         return errno.errorcode.get(error.errno or 0, repr(error))
     except (NotSent, Ambiguous) as error:
         return repr(error)
-    except ReadTimeout:
-        return "ReadTimeout"
+    except (ReadTimeout, TypeError) as error:
+        return type(error).__name__
     return "done" if answer is None else answer

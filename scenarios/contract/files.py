@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from harness.world import World
 from scenarios.contract.cases import case, how
@@ -117,6 +117,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "append": (b"x",),
     "write_atomic": (b"x",),
     "chmod": (0o600,),
+    "make_link": ("f",),
 }
 REFUSED = {
     "read missing": "ENOENT", "read d": "EISDIR", "read f/x": "ENOTDIR", "read loop": "ELOOP",
@@ -144,6 +145,51 @@ async def what_cannot_be_done_says_why(world: World, at: str) -> Any:
         answer = await how(getattr(world.files, verb)(f"{at}/{path}", *ARGUMENTS.get(verb, ())))
         answers[name] = answer.decode() if isinstance(answer, bytes) else answer
     return answers
+
+
+LONG, LONGEST = "é" * 128, "é" * 127
+NAMED = {
+    f"write {LONG}": "ENAMETOOLONG", f"write {LONGEST}": "done", f"append {'x' * 256}": "ENAMETOOLONG",
+    f"write_atomic {LONG}": "ENAMETOOLONG", f"read {LONG}": "ENAMETOOLONG", f"read missing/{LONG}": "ENOENT",
+    f"read {LONG}/x": "ENAMETOOLONG", f"stat {LONG}": "ENAMETOOLONG", f"remove {LONG}": "ENAMETOOLONG",
+    f"remove_tree {LONG}": "ENAMETOOLONG", f"make_directory {LONG}": "ENAMETOOLONG",
+    f"make_directory made/{LONG}": "ENAMETOOLONG", "stat made": "there", f"lock {LONG}": "ENAMETOOLONG",
+    f"make_link {LONG}": "ENAMETOOLONG", f"read d/{LONGEST}": "ENOENT",
+    "write a\0b": "ENOENT", "write_atomic a\0b": "ENOENT", "read a\0b": "ENOENT", "stat a\0b": "done",
+    "make_directory a\0b": "ENOENT", "remove a\0b": "ENOENT", "remove_tree a\0b": "done", "make_link a\0b": "ENOENT",
+    "write \udcff": "done",
+}  # fmt: skip
+
+
+@case("files", list(NAMED.values()))
+async def what_no_file_can_be_called_is_refused(world: World, at: str) -> Any:
+    await furnish(world, at)
+    answers = []
+    for name in NAMED:
+        verb, _, path = name.partition(" ")
+        answer = await how(getattr(world.files, verb)(f"{at}/{path}", *ARGUMENTS.get(verb, ())))
+        answers.append("there" if isinstance(answer, tuple) else answer)
+    return answers
+
+
+@case("files", ["ENOENT", "ENOENT", ["TypeError"] * 6, "old", None, "bytes", "view", 10])
+async def only_bytes_are_a_content_and_only_a_path_is_a_target(world: World, at: str) -> Any:
+    await furnish(world, at)
+    files, count = world.files, len(await world.files.names(at))
+    wrong: tuple[Any, ...] = ("text", 5)
+    refused = [
+        await how(write(f"{at}/{name}", content))
+        for write, name in ((files.write, "f"), (files.append, "new"), (files.write_atomic, "f"))
+        for content in wrong
+    ]
+    seen = [await how(files.make_link(f"{at}/link", target)) for target in ("", "a\0b")]
+    left = [await text(world, f"{at}/f"), await files.stat(f"{at}/new")]
+    changing, view = cast("bytes", bytearray(b"bytes")), cast("bytes", memoryview(b"view"))
+    await files.write(f"{at}/new", changing)
+    cast("bytearray", changing).clear()
+    await files.write_atomic(f"{at}/newer", view)
+    kept = [await text(world, f"{at}/{name}") for name in ("new", "newer")]
+    return [*seen, refused, *left, *kept, 8 + len(await files.names(at)) - count]
 
 
 RENAMED = {

@@ -40,6 +40,7 @@ class Server:
             "redirect": Response(302, {"Location": f"{ORIGIN}/echo"}, b"elsewhere"),
             "cookie": Response(200, {"Set-Cookie": "a=b"}),
             "nothing": Response(204),
+            "broken": Response(0),
             "busy": Response(503, {"Retry-After": "7"}, b"busy"),
             "bytes": Response(200, body=bytes(range(256))),
             "events": Response(200, STREAM, events=EVENTS),
@@ -124,6 +125,41 @@ async def only_what_is_there_can_be_reached(world: World, at: str) -> Any:
         "//x",
     )
     return [await how(send(world, url)) for url in urls]
+
+
+IMPOSSIBLE = (
+    "http://contract.test:99999/", "http://contract.test:-1/", "http://contract.test:port/", "http://[x/",
+    "http://contract.test/a\nb", " http://contract.test/", "http://contract.test/" + "x" * 70_000,
+)  # fmt: skip
+
+
+@case("http", ["NotSent('dns')"] * len(IMPOSSIBLE))
+async def what_is_no_url_leads_nowhere(world: World, at: str) -> Any:
+    return [await how(send(world, url)) for url in IMPOSSIBLE]
+
+
+UNSENDABLE: tuple[dict[str, str], ...] = (
+    {"X": "a\r\nb"},
+    {"X": "a\nb"},
+    {"X": "nul\0"},
+    {"a b": "x"},
+    {"": "x"},
+    {"ü": "x"},
+)
+
+
+@case("http", [["NotSent('refused')"] * (len(UNSENDABLE) + 2), "0", "TypeError"])
+async def what_cannot_be_written_is_not_sent(world: World, at: str) -> Any:
+    seen = [await how(send(world, "unsendable", headers=headers)) for headers in UNSENDABLE]
+    seen += [await how(send(world, "unsendable", method)) for method in ("", "GET X")]
+    counted = (await send(world, "counted/unsendable")).body.decode()
+    return [seen, counted, await how(send(world, "unsendable", body="text"))]
+
+
+@case("http", ["Ambiguous('reset')", "Ambiguous('reset')", "2"])
+async def a_server_that_answers_nothing_has_broken_the_connection(world: World, at: str) -> Any:
+    seen = [await brief(world, "broken/unanswered"), await how(stream(world, "broken/unanswered"))]
+    return [*seen, (await send(world, "counted/broken/unanswered")).body.decode()]
 
 
 @case("http", [200, "text/event-stream", ["one", "two\nlines", "three", None, None]])

@@ -227,13 +227,46 @@ async def a_child_is_named_by_its_program_or_its_environment(world: World, at: s
     return [*named, "linear" if await third.wait() == 0 else "failed"]
 
 
-@case("processes", ["ENOENT", "ENOENT", "ENOENT", "ENOTDIR"])
+@case("processes", ["TypeError", "TypeError", "TypeError"])
+async def only_a_text_is_a_line(world: World, at: str) -> Any:
+    child = await spawned(world, at, "parrot")
+    line: Any = 5
+    own = world.processes
+    seen = [await how(write(line)) for write in (child.write_line, own.write_line, own.write_error)]
+    await child.close_stdin()
+    await child.wait()
+    return seen
+
+
+@case("processes", ["ENOENT", "ENOENT", "ENOENT", "ENOENT", "ENOTDIR"])
 async def what_cannot_be_started_says_why(world: World, at: str) -> Any:
     await world.files.write(f"{at}/file", b"")
     starts: list[tuple[list[str], str]] = [
-        (["missing"], at), ([], at), (["tells"], f"{at}/missing"), (["tells"], f"{at}/file"),
+        (["missing"], at), ([], at), ([""], at), (["tells"], f"{at}/missing"), (["tells"], f"{at}/file"),
     ]  # fmt: skip
     return [await how(world.processes.spawn(argv, env={}, directory=place)) for argv, place in starts]
+
+
+UNFIT: list[tuple[list[str], dict[str, str]]] = [
+    (["tells", "a\0b"], {}),
+    (["te\0lls"], {}),
+    (["tells", "\ud800"], {}),
+    (["tells"], {"A": "a\0b"}),
+    (["tells"], {"A\0": "b"}),
+    (["tells"], {"": "b"}),
+    (["tells"], {"A=B": "c"}),
+    (["tells"], {"A": "\udfff"}),
+]
+
+
+@case("processes", ["EINVAL"] * len(UNFIT))
+async def what_no_process_can_be_given_is_refused(world: World, at: str) -> Any:
+    return [await how(world.processes.spawn(argv, env=env, directory=at)) for argv, env in UNFIT]
+
+
+@case("processes", "ENOENT")
+async def a_directory_that_no_path_can_name_is_not_there(world: World, at: str) -> Any:
+    return await how(world.processes.spawn(["tells"], env={}, directory=f"{at}/a\0b"))
 
 
 @case("processes", [-9, "None EPIPE EPIPE"])

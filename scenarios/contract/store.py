@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, nan
 from typing import Any
 
 from harness.world import World
 from harness.world.model import Fault
-from scenarios.contract.cases import case, program
+from scenarios.contract.cases import case, how, program
 
 ROUNDS = 5
 FAULTS = [
@@ -76,6 +77,21 @@ async def rows_come_by_key_and_values_as_they_were(world: World, at: str) -> Any
     await put(world, "other", "c")
     rows = await world.store.rows("sorted")
     return [[row.key for row in rows], dict(rows[-1].values)]
+
+
+REFUSED: tuple[dict[Any, Any], ...] = (
+    {"v": object()}, {"v": {1, 2}}, {"v": b"bytes"}, {"v": [{"n": nan}]}, {"v": inf}, {"v": -inf},
+    {1: "n"}, {"v": {None: 1}},
+)  # fmt: skip
+
+
+@case("store", [["TypeError"] * len(REFUSED), {"v": [1, [2]], "b": True}])
+async def only_what_is_json_is_kept(world: World, at: str) -> Any:
+    transaction = await world.store.begin()
+    await transaction.put("json", "a", {"v": (1, (2,)), "b": True})
+    seen = [await how(transaction.put("json", "a", values)) for values in REFUSED]
+    await transaction.commit()
+    return [seen, (await committed(world, "json"))["a"]]
 
 
 @case("store", {"scopes": ["read"]})
@@ -152,9 +168,9 @@ async def holder(world: World, argv: Sequence[str]) -> int:
 async def a_death_rolls_back_and_frees_what_was_not_committed(world: World, at: str) -> Any:
     """The first two are killed by faults, at their commit and just after it."""
     seen = []
-    for table, how in (("killed-before", ""), ("killed-after", ""), ("left", "leaves")):
+    for table, ending in (("killed-before", ""), ("killed-after", ""), ("left", "leaves")):
         env = {"LC_ALL": "C.UTF-8", "WORLD_ACTOR_NAME": table}
-        child = await world.processes.spawn(["holder", table, *filter(None, [how])], env=env, directory=at)
+        child = await world.processes.spawn(["holder", table, *filter(None, [ending])], env=env, directory=at)
         code = await child.wait()
         transaction = await world.store.begin()
         await transaction.get(table, "a", lock=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from harness.world import World, WorldFault
@@ -72,12 +73,40 @@ async def what_a_task_raises_is_for_whoever_asks(world: World, at: str) -> Any:
     return seen
 
 
+@case("tasks", ["SystemExit: 7", "KeyboardInterrupt: stop"])
+async def a_task_may_want_to_end_everything_and_ends_itself(world: World, at: str) -> Any:
+    async def fails(error: BaseException) -> None:
+        raise error
+
+    tasks = [world.tasks.start(fails(error), "fails") for error in (SystemExit(7), KeyboardInterrupt("stop"))]
+    await world.tasks.wait(tasks)
+    seen = []
+    for task in tasks:
+        try:
+            task.result()
+        except (SystemExit, KeyboardInterrupt) as error:
+            seen.append(f"{type(error).__name__}: {error}")
+    return seen
+
+
+@case("tasks", [False, True])
+async def one_may_wait_for_ever(world: World, at: str) -> Any:
+    never = world.tasks.start(world.clock.sleep(inf), "never")
+    soon = world.tasks.start(world.clock.sleep(1), "soon")
+    await world.tasks.wait([never, soon], timeout_seconds=inf, first=True)
+    return [never.done, soon.done]
+
+
+LOST = (ValueError("lost"), SystemExit("lost"), KeyboardInterrupt("lost"))
+
+
 @case("tasks", "goes on")
 async def what_a_task_raises_stops_nobody(world: World, at: str) -> Any:
-    async def fails() -> None:
-        raise ValueError("lost")
+    async def fails(error: BaseException) -> None:
+        raise error
 
-    world.tasks.start(fails(), "fails")
+    for error in LOST:
+        world.tasks.start(fails(error), "fails")
     await world.clock.sleep(1)
     return "goes on"
 

@@ -103,3 +103,22 @@ def test_pytest_plays_both_tiers_as_two_tests(pytester):
     out = pytester.runpytest_subprocess(*options, "mine.toml").stdout.str()
     assert "mine.toml::claude@2.1.268 PASSED" in out
     assert "mine.toml::claude@2.1.268-process PASSED" in out
+
+
+def test_a_temporary_folder_too_deep_for_a_socket_is_named(run, tmp_path, monkeypatch):
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    code, _, err = run("--tier", "process")
+    assert code == 2
+    assert err == (
+        f"mcp-harness: error: TMPDIR: {deep} is too long a path for sockets below it. Name a shorter folder.\n"
+    )
+    assert list(deep.iterdir()) == []
+
+
+def test_what_cannot_be_kept_anywhere_is_told_before_anything_runs(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, out, err = run("--keep", "file/kept")
+    assert (code, out) == (2, "")
+    assert "file/kept: cannot be made: Not a directory. Name another folder with --keep." in err

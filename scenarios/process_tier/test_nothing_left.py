@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from harness.scenario.model import PROCESS
+from harness.scenario.process.stage import PRELOADED
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
 from harness.scenario.verdicts import Verdict
+from harness.world.live.forks import prepare
 from harness.world.outside.reaping import marked
 from harness.world.outside.setting import CONTROL_VARIABLE
 from scenarios.playing import short, told
@@ -40,25 +42,31 @@ HANGING = "[server.a]\nignores_signals = true\nignores_stdin_end = true\n"
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Where temporary folders are made, here and in whatever is started."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+def folder(monkeypatch):
+    """Where temporary folders are made, here and in whatever is started; its path is short, as sockets want it."""
+    prepare(PRELOADED)  # the server of forks keeps its own folder as long as this process lives
+    with tempfile.TemporaryDirectory(prefix="left-") as name:
+        monkeypatch.setenv("TMPDIR", name)
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        yield Path(name).resolve()
 
 
-def left_in(folder: Path) -> list[str]:
+def left_in(folder: Path, *kinds: str) -> list[str]:
     """What of any run is still there: processes that are steered from the folder, and files in it."""
-    files = [path.name for path in folder.iterdir() if path.name.startswith("mcp-")]
+    files = [path.name for path in folder.iterdir() if path.name.startswith(("mcp-", *kinds))]
     return [*(f"process {pid}" for pid in marked(f"{CONTROL_VARIABLE}={folder}/")), *files]
+
+
+OF_FORKS = "pymp-"
+"""The folder of a process that forks; this one keeps its own as long as it lives."""
 
 
 def soon_nothing(folder: Path) -> list[str]:
     """What is left when everybody has had time to go: whoever was killed leaves the cleaning to another process."""
     until = time.monotonic() + PATIENCE_SECONDS
-    while left_in(folder) and time.monotonic() < until:
+    while left_in(folder, OF_FORKS) and time.monotonic() < until:
         time.sleep(0.02)
-    return left_in(folder)
+    return left_in(folder, OF_FORKS)
 
 
 def held_here() -> tuple[int, list[str]]:

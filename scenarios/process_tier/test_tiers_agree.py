@@ -127,6 +127,22 @@ limit_seconds = 60
 kill = "claude"
 signal = "SIGTERM"
 """,
+    "a runtime that is killed, and not its session": """
+[[step]]
+start = "S"
+wait = false
+turns = [{ seconds = 5 }, { calls = [{ server = "a", tool = "echo" }] }, { seconds = 60 }]
+[[step]]
+wait_for = { event = "tool.call" }
+limit_seconds = 60
+[[step]]
+kill = "claude"
+signal = "SIGTERM"
+[[expect]]
+event = "killed"
+who = "S"
+never = true
+""",
     "a killed session": """
 [[step]]
 start = "S"

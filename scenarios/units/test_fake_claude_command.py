@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fake_runtimes.claude.arguments import read_arguments
-from fake_runtimes.claude.wording import reason
+from fake_runtimes.claude.wording import WORDINGS, reason
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_servers.mcp import Behaviour, Tool
 from scenarios.claude_runs import CACHE_FILE, CLONE, HOME, NEW, OLD, ClaudeRun
@@ -59,7 +59,8 @@ def test_json_is_one_object_with_the_result(profile):
 def test_the_stream_tells_the_start_what_is_said_each_call_and_the_result(profile):
     run = claude("-p", "go on", *STREAM, profile=profile, plan=TALK)
     init, says, calls, reads, ends, result = run.lines()
-    assert (init["type"], init["subtype"], init["tools"]) == ("system", "init", ["mcp__srv__echo"])
+    search = ["ToolSearch"] if profile == NEW else []
+    assert (init["type"], init["subtype"], init["tools"]) == ("system", "init", [*search, "mcp__srv__echo"])
     assert init["mcp_servers"][0]["status"] == "connected"
     assert init["claude_code_version"] == profile.removeprefix("claude-")
     assert says["message"]["content"] == [{"type": "text", "text": "I look"}]
@@ -139,10 +140,10 @@ def test_a_given_server_is_awaited_to_its_outcome_and_one_of_the_project_is_not(
 
 
 @BOTH
-def test_a_given_server_that_hangs_is_shown_as_the_version_shows_it(profile):
+def test_a_given_server_that_hangs_is_waited_for_and_shown_as_failed(profile):
     given = json.dumps({"mcpServers": {"srv": {"command": "srv"}}})
     run = claude("-p", "x", *STREAM, "--mcp-config", given, profile=profile, stdio={"srv": HANGS})
-    assert run.statuses() == {"srv": "pending" if profile == OLD else "failed"}
+    assert run.statuses() == {"srv": "failed"}
     assert run.outcomes() == {"srv": ("failed", 30.0)}
     assert run.exit_code == 0
 
@@ -267,7 +268,7 @@ def test_one_server_is_shown_in_full_and_the_others_are_left_alone():
     headed = {"far": {"type": "http", "url": "https://far.test/mcp", "headers": {"X-Key": "secret"}}}
     far = claude("mcp", "get", "far", stdio={}, remote={"far": Behaviour(status=500)}, entries=headed, files=ALL)
     assert "    X-Key: secret" in far.printed()
-    assert any(line.startswith("  Issue: 500: ") for line in far.printed())
+    assert any(line.startswith("  Issue: HTTP 500: ") for line in far.printed())
 
 
 def test_a_name_that_is_not_there_ends_with_1_and_names_those_that_are():
@@ -277,15 +278,18 @@ def test_a_name_that_is_not_there_ends_with_1_and_names_those_that_are():
 
 
 @pytest.mark.parametrize(
-    ("loud", "told"),
+    ("loud", "old", "new"),
     [
-        ("Connection failed (500): Error", "500: Error"),
-        ("Connection failed: [..] (x): y", "[..] (x): y"),
-        ("Server rejected the header", "Server rejected the header"),
+        ("Connection failed (500): Error", *["HTTP 500: Error"] * 2),
+        ("Connection failed (-32000): Closed", *["-32000: Closed"] * 2),
+        ("Connection failed (ENOENT): ENOENT: none", "ENOENT: ENOENT: none", "ENOENT: none"),
+        ("Connection failed (CONNECT_TIMEOUT): timed out", *["timed out"] * 2),
+        ("Connection failed: [..]\n (x): y", *["[..] (x): y"] * 2),
+        ("Server rejected the header", *["Server rejected the header"] * 2),
     ],
 )
-def test_a_reason_is_the_failure_with_its_code_in_front(loud, told):
-    assert reason(loud) == told
+def test_a_reason_is_the_failure_with_its_code_in_front(loud, old, new):
+    assert (reason(loud, WORDINGS["numbered"]), reason(loud, WORDINGS["named"])) == (old, new)
 
 
 # --- claude mcp add, add-json and remove

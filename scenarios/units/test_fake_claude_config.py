@@ -46,7 +46,11 @@ URL_WITHOUT_TYPE = (
     'Skipped — MCP server "x" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry'
 )
 INVALID = 'Skipped — invalid MCP server config for "x": '
-SDK = 'declares type "sdk", which only an SDK host application can register'
+MISTAKEN = (
+    'mcpServers: Missing "mcpServers" — found "servers" instead.'
+    ' Claude Code reads MCP servers from the "mcpServers" key.'
+)
+SDK = 'Skipped — MCP server "x" declares type "sdk", which only an SDK host application can register'
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,7 @@ SDK = 'declares type "sdk", which only an SDK host application can register'
         ({"url": "https://x.test"}, URL_WITHOUT_TYPE, URL_WITHOUT_TYPE),
         ({"type": "HTTP", "url": "https://x.test"}, *['Skipped — unknown MCP server type "HTTP" for server "x"'] * 2),
         ({"type": "sdk"}, "", SDK),
-        ({"type": None}, INVALID + "type: Invalid input", INVALID + "type: expected string, received null"),
+        ({"type": None}, INVALID + "type: Invalid input", INVALID + 'type: expected "stdio"'),
         ({"type": "http"}, INVALID + "url: Invalid input", INVALID + "url: expected string, received undefined"),
         ({}, INVALID + "command: Invalid input", INVALID + "command: expected string, received undefined"),
         ({"command": ""}, *[INVALID + "command: Command cannot be empty"] * 2),
@@ -74,7 +78,7 @@ SDK = 'declares type "sdk", which only an SDK host application can register'
             INVALID + "headers.H: Invalid input",
             INVALID + "headers.H: expected string, received number",
         ),
-        ([], INVALID + "Invalid input", INVALID + "expected object, received array"),
+        ([], INVALID + "(root): Invalid input", INVALID + "(root): expected object, received array"),
         (
             {"type": "http", "url": "https://x.test", "oauth": {"authServerMetadataUrl": "http://a.test"}},
             *[INVALID + "oauth.authServerMetadataUrl: authServerMetadataUrl must use https://"] * 2,
@@ -105,10 +109,14 @@ def test_a_reserved_name_is_not_loaded(name):
         ('{"mcpServers": x}', "MCP config is not a valid JSON", "MCP config is not a valid JSON (line 1, column 16)"),
         ("// c\n{}", "MCP config is not a valid JSON", "MCP config is not a valid JSON (line 1, column 1)"),
         ('{"NaN":\n NaN}', "MCP config is not a valid JSON", "MCP config is not a valid JSON (line 2, column 2)"),
-        ('{"servers": {}}', *['Missing "mcpServers" — found "servers" instead'] * 2),
-        ("{}", *['Missing "mcpServers"'] * 2),
-        ('{"mcpServers": []}', "mcpServers: Invalid input", "mcpServers: expected record, received array"),
-        ("[]", "Invalid input", "expected object, received array"),
+        ('{"servers": {}}', *[MISTAKEN] * 2),
+        ("{}", "mcpServers: Invalid input", "mcpServers: Invalid input: expected record, received undefined"),
+        (
+            '{"mcpServers": []}',
+            "mcpServers: Invalid input",
+            "mcpServers: Invalid input: expected record, received array",
+        ),
+        ("[]", "Invalid input", "Invalid input: expected object, received array"),
     ],
 )
 def test_a_bad_file_loses_every_server(text, older, newer):

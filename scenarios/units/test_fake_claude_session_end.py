@@ -48,7 +48,7 @@ def test_the_older_version_leaves_a_process_that_timed_out_behind(profile):
 def test_the_older_version_leaves_a_process_that_is_still_pending_behind(profile):
     run = ClaudeRun(profile, {"hangs": HANGS_ON}, plan=Plan((Turn(seconds=0.25),)))
     assert run.ending("hangs") == STILL_THERE[profile]
-    abandoned = "Connection abandoned after 2250ms, 2250ms of it awake (Claude Code is shutting down)"
+    abandoned = "Connection abandoned after 2250ms (Claude Code is shutting down)"
     last = {OLD: "Starting connection with timeout of 30000ms", NEW: abandoned}
     assert run.log("hangs")[-1] == (D, last[profile])
     assert run.exit_code == 0

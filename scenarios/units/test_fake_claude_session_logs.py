@@ -10,6 +10,7 @@ from fake_runtimes.claude.logs import hyphened, log_directory, redacted, slug
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_runtimes.text import iso_time
 from fake_servers.mcp import Behaviour, Tool
+from harness.reference.credentials.key import credential_key
 from harness.world.model import Fault
 from scenarios.claude_runs import CLONE, HOME, NEW, OLD, ClaudeRun
 
@@ -42,12 +43,12 @@ def failure(profile: str, code: str, text: str, milliseconds: int = 0) -> list[t
     ]
 
 
-def http_failure(profile: str, quiet_code: str, code: str, text: str) -> list[tuple[str, str]]:
-    """The two lines of a remote server that did not connect."""
-    awake = ", 0ms of it awake" if profile == NEW else ""
+def http_failure(profile: str, quiet_code: str, code: str, text: str, error_class: str) -> list[tuple[str, str]]:
+    """The lines of a remote server that did not connect: its transport's, then those of every server."""
     return [
-        (D, f"HTTP Connection failed after 0ms{awake}: {text} (code: {quiet_code}, errno: none)"),
-        (E, f"Connection failed ({code}): {text}"),
+        (D, f"HTTP Connection failed after 0ms: {text} (code: {quiet_code}, errno: none)"),
+        (E, f"{error_class}: {text}\n    at <anonymous>"),
+        *failure(profile, code, text),
     ]
 
 
@@ -135,15 +136,23 @@ def test_a_process_that_exits_silently_even_with_0(profile):
 
 
 @BOTH
-def test_a_timeout_names_the_server_on_the_older_version_alone(profile):
+def test_a_timeout_of_the_handshake_names_the_server_on_the_older_version_alone(profile):
     env = {"MCP_TIMEOUT": "4000", "MCP_CONNECTION_NONBLOCKING": "0"}
     run = ClaudeRun(profile, {"hang": Behaviour(initialize="never", stderr=("waiting",))}, env=env)
-    name = "hang" if profile == OLD else "[redacted]"
-    awake = ", 4000ms of it awake" if profile == NEW else ""
+    named = [
+        (D, "Connection timeout triggered after 4000ms (limit: 4000ms)"),
+        *failure(profile, "CONNECT_TIMEOUT", 'MCP server "hang" connection timed out after 4000ms', 4000),
+    ]
+    told = named if profile == OLD else failure(profile, "CONNECT_TIMEOUT", "Request timed out", 4000)
+    assert run.log("hang")[1:] == [(E, "Server stderr: waiting\n"), *told]
+
+
+def test_a_timeout_behind_a_probe_that_nobody_answered_names_the_server():
+    env = {"MCP_TIMEOUT": "4000", "MCP_CONNECTION_NONBLOCKING": "0"}
+    run = ClaudeRun(NEW, {"hang": Behaviour(initialize="never", discover="never")}, env=env)
     assert run.log("hang")[1:] == [
-        (E, "Server stderr: waiting\n"),
-        (D, f"Connection timeout triggered after 4000ms{awake} (limit: 4000ms)"),
-        *failure(profile, "CONNECT_TIMEOUT", f'MCP server "{name}" connection timed out after 4000ms', 4000),
+        (D, "Connection timeout triggered after 4000ms, 4000ms of it awake (limit: 4000ms)"),
+        *failure(NEW, "CONNECT_TIMEOUT", 'MCP server "hang" connection timed out after 4000ms', 4000),
     ]
 
 
@@ -151,8 +160,7 @@ def test_a_timeout_names_the_server_on_the_older_version_alone(profile):
 def test_a_remote_timeout_is_told_in_the_same_words(profile):
     env = {"MCP_TIMEOUT": "8000", "MCP_CONNECTION_NONBLOCKING": "0"}
     run = ClaudeRun(profile, {}, {"far": Behaviour(initialize="never")}, env=env)
-    name = "far" if profile == OLD else "[redacted]"
-    text = f'MCP server "{name}" connection timed out after 8000ms'
+    text = 'MCP server "far" connection timed out after 8000ms' if profile == OLD else "Request timed out"
     assert run.log("far")[-2:] == failure(profile, "CONNECT_TIMEOUT", text, 8000)
 
 
@@ -161,22 +169,35 @@ def test_a_401_and_a_403_want_a_sign_in(profile):
     run = ClaudeRun(
         profile, {}, {"a": Behaviour(status=401, challenge="Bearer"), "b": Behaviour(status=403, body="no")}
     )
-    awake = ", 0ms of it awake" if profile == NEW else ""
-    error = "Error: Unauthorized\n    at " if profile == OLD else "UnauthorizedError: Unauthorized\n    at "
+    deferred = "Authentication required; client registration is deferred until the user authenticates"
     quiet, loud, wants = run.log("a")[-3:]
-    assert quiet == (D, f"HTTP Connection failed after 0ms{awake}: Unauthorized (code: none, errno: none)")
+    assert quiet == (D, f"HTTP Connection failed after 0ms: {deferred} (code: none, errno: none)")
     assert loud[0] == E
-    assert loud[1].startswith(error)
+    assert loud[1].startswith(f"McpClientRegistrationDeferredError: {deferred}\n    at ")
     assert wants == (D, "Authentication required for HTTP server")
     said, code = {
         OLD: ("Streamable HTTP error: Error POSTing to endpoint: no", "403"),
         NEW: ("Error POSTing to endpoint: no", "CLIENT_HTTP_NOT_IMPLEMENTED"),
     }[profile]
-    assert run.log("b")[-2:] == [
-        (D, f"HTTP Connection failed after 0ms{awake}: {said} (code: {code}, errno: none)"),
+    assert run.log("b")[-3:] == [
+        (D, f"HTTP Connection failed after 0ms: {said} (code: {code}, errno: none)"),
+        (E, f"{'Error' if profile == OLD else 'SdkHttpError'}: {said}\n    at <anonymous>"),
         (D, "Authentication required for HTTP server"),
     ]
     assert run.statuses() == {"a": "needs-auth", "b": "needs-auth"}
+
+
+@BOTH
+def test_a_401_of_a_server_that_a_client_is_registered_with_says_so(profile):
+    server = {"type": "http", "url": "https://a.test/mcp"}
+    key = credential_key("a", server)
+    store = {"mcpOAuth": {key: {"accessToken": "", "clientId": "c"}}}
+    files = {f"{HOME}/.claude/.credentials.json": json.dumps(store)}
+    run = ClaudeRun(profile, {}, {"a": Behaviour(status=401)}, files=files)
+    error = "Error: Unauthorized\n    at " if profile == OLD else "UnauthorizedError: Unauthorized\n    at "
+    quiet, loud, _ = run.log("a")[-3:]
+    assert quiet == (D, "HTTP Connection failed after 0ms: Unauthorized (code: none, errno: none)")
+    assert loud[1].startswith(error)
 
 
 @BOTH
@@ -210,7 +231,9 @@ def test_a_500_and_a_page_of_html(profile):
     run = ClaudeRun(profile, {}, {"a": Behaviour(status=500, body="boom"), "b": Behaviour(content_type="text/html")})
     prefix = "Streamable HTTP error: " if profile == OLD else ""
     quiet = "500" if profile == OLD else "CLIENT_HTTP_NOT_IMPLEMENTED"
-    assert run.log("a")[-2:] == http_failure(profile, quiet, "500", f"{prefix}Error POSTing to endpoint: boom")
+    error_class = "Error" if profile == OLD else "SdkHttpError"
+    text = f"{prefix}Error POSTing to endpoint: boom"
+    assert run.log("a")[-4:] == http_failure(profile, quiet, "500", text, error_class)
     code = "-1" if profile == OLD else "CLIENT_HTTP_UNEXPECTED_CONTENT"
     assert run.log("b")[-1] == (E, f"Connection failed ({code}): {prefix}Unexpected content type: text/html")
 
@@ -227,7 +250,8 @@ def test_a_500_and_a_page_of_html(profile):
 def test_a_network_that_fails(profile, action, old, new):
     run = ClaudeRun(profile, {}, {"a": GOOD}, faults=[Fault(action, port="http")])
     code, text = old if profile == OLD else new
-    assert run.log("a")[-2:] == http_failure(profile, code, code, text)
+    error_class = "Error" if action == "dns" else "TypeError"
+    assert run.log("a")[-4:] == http_failure(profile, code, code, text, error_class)
     assert run.statuses() == {"a": "failed"}
 
 

@@ -206,7 +206,7 @@ REFUSALS = [
     (Behaviour(status=403, body="no"), ("status", 403, None, "no")),
     (Behaviour(status=404), ("status", 404, None, "")),
     (Behaviour(status=500, body="boom"), ("status", 500, None, "boom")),
-    (Behaviour(content_type="text/html"), ("content", 200, None, "")),
+    (Behaviour(status=200, content_type="text/html", body="<p>"), ("content", 200, None, "<p>")),
     (Behaviour(requires_bearer=("t",), challenge="Bearer"), ("status", 401, "Bearer", "")),
 ]
 

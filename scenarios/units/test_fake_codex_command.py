@@ -162,10 +162,10 @@ def test_the_list_has_the_measured_fields_and_starts_nothing(profile):
     assert (on["startup_timeout_sec"], on["tool_timeout_sec"], on["auth_status"]) == (9.5, 3.0, "unsupported")
     assert (far["transport"]["type"], far["transport"]["url"]) == ("streamable_http", URL)
     assert far["auth_status"] == "unsupported"
-    assert origin.paths == [
-        "/.well-known/oauth-authorization-server/mcp",
-        "/.well-known/oauth-authorization-server",
-    ]
+    resource, server = "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server"
+    openid = "/.well-known/openid-configuration"
+    asked = ["/mcp", f"{resource}/mcp", f"/mcp{resource}", resource]
+    assert origin.paths == [*asked, f"{server}/mcp", f"{openid}/mcp", f"/mcp{openid}", server]
     assert found.events("spawn") == []
 
 
@@ -320,3 +320,31 @@ def test_a_remote_server_that_is_listed_is_not_asked_for_its_tools():
     found = codex("mcp", "list", "--json", text=FAR, http={"https://far.test": server})
     assert found.exit_code == 0
     assert not [event for event in found.outcome.events if event.name == "server.connecting"]
+
+
+@pytest.mark.parametrize("text", ["mcp_servers = 1\n", '[mcp_servers]\na = "x"\n', "mcp_servers = [\n"])
+@pytest.mark.parametrize("words", [("add", "x", "--", "y"), ("remove", "x")])
+def test_a_configuration_that_cannot_be_used_is_not_edited_either(words, text):
+    found, shown = codex("mcp", *words, text=text), codex("mcp", "list", text=text)
+    assert (found.exit_code, printed(found), found.stderr) == (1, "", shown.stderr)
+    assert found.text(USER_CONFIG) == text
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://[x]/", "nowhere", ""])
+def test_what_is_no_url_has_no_login_and_is_no_crash(url):
+    text = entry("far", url=url)
+    assert codex("mcp", "list", text=text).exit_code == 0
+    assert codex("mcp", "get", "far", text=text).exit_code == 0
+    found = codex("mcp", "login", "far", text=text)
+    assert (found.exit_code, found.stderr) == (1, ["Error: No authorization support detected"])
+
+
+def test_an_issuer_that_is_no_url_describes_nothing():
+    resource = b'{"authorization_servers":["http://[::1"]}'
+
+    class Naming:
+        def handle(self, request: Request, now: float, who: str) -> Response:
+            return Response(200, body=resource) if "protected-resource" in request.url else Response(404)
+
+    found = codex("mcp", "login", "far", text=FAR, http={"https://far.test": Naming()})
+    assert (found.exit_code, found.stderr) == (1, ["Error: No authorization support detected"])

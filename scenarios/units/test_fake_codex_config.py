@@ -17,6 +17,10 @@ BOTH = (OLDER, NEWER)
 GOOD = '[mcp_servers.good]\ncommand = "good"\n'
 
 
+FLOAT = 'invalid type: string "20", expected f64\nin `mcp_servers.bad.startup_timeout_sec`'
+MODES = "unknown variant `zz`, expected one of `auto`, `prompt`, `writes`, `approve`"
+
+
 def loaded(text, environment=None, profile=OLDER, **layers):
     return read_config(text, environment or {}, profile, **layers)
 
@@ -37,23 +41,26 @@ def names(found):
         ('url = "https://x.test"\nbearer_token = "t"', "bearer_token is not supported for streamable_http"),
         ('command = "c"\nhttp_headers = {}', "http_headers is not supported for stdio"),
         ('command = "c"\noauth = {}', "oauth is not supported for stdio"),
-        ('command = "c"\nstartup_timeout_sec = "20"', 'invalid type: string "20", expected f64'),
+        (
+            'command = "c"\nstartup_timeout_sec = "20"',
+            'invalid type: string "20", expected f64\nin `mcp_servers.bad.startup_timeout_sec`',
+        ),
         (
             'command = "c"\nstartup_timeout_sec = -1',
             "cannot convert float seconds to Duration: value is negative",
         ),
-        ('command = "c"\nenv = {N = 1}', "invalid type: integer `1`, expected a string"),
+        ('command = "c"\nenv = {N = 1}', "invalid type: integer `1`, expected a string\nin `mcp_servers.bad.env.N`"),
         (
             'command = "c"\nenv_vars = [{name = "A", source = "zz"}]',
             "unsupported env_vars source `zz`; expected `local` or `remote`",
         ),
         (
             'command = "c"\ndefault_tools_approval_mode = "zz"',
-            "unknown variant `zz`, expected one of `auto`, `prompt`, `writes`, `approve`",
+            f"{MODES}\nin `mcp_servers.bad.default_tools_approval_mode`",
         ),
         (
             'command = "c"\ntools = {t = {approval_mode = "zz"}}',
-            "unknown variant `zz`, expected one of `auto`, `prompt`, `writes`, `approve`",
+            f"{MODES}\nin `mcp_servers.bad.tools.t.approval_mode`",
         ),
     ],
 )
@@ -62,7 +69,8 @@ def test_one_bad_entry_ends_the_run_with_its_text(body, said):
         found = loaded(f"{GOOD}[mcp_servers.bad]\n{body}\n", profile=profile)
         assert found.servers == ()
         assert found.run_killed
-        assert found.problems[0].text == f"Error loading config.toml: {said}\nin `mcp_servers.bad`"
+        ended = said if "\nin `" in said else f"{said}\nin `mcp_servers.bad`"
+        assert found.problems[0].text == f"Error loading config.toml: {ended}"
 
 
 def test_unknown_keys_and_the_other_spelling_are_ignored():

@@ -11,6 +11,7 @@ import pytest
 from fake_runtimes.codex.logs import shown
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_servers.mcp import Behaviour, HttpServer, Tool
+from fake_servers.oauth import AuthorizationServer, Protected, Resource, Site
 from harness.world import World
 from harness.world.model import Fault, Hold
 from scenarios.units.test_fake_codex_session import (
@@ -136,7 +137,7 @@ def test_the_app_server_lists_what_it_holds_and_gives_no_notice_of_what_is_off(p
     assert {name: one["authStatus"] for name, one in listed.items()} == {
         "good": "unsupported",
         "off": "unsupported",
-        "r": "notLoggedIn",
+        "r": "unsupported",
     }
     assert list(listed["good"]["tools"]) == ["echo"]
     assert listed["good"]["serverInfo"]["name"] == "server"
@@ -151,10 +152,13 @@ def test_a_required_server_that_fails_is_the_error_of_the_thread():
 
 
 @pytest.mark.parametrize("profile", BOTH)
-def test_the_app_server_ends_over_a_bad_entry_too(profile):
+def test_the_app_server_goes_on_over_a_bad_entry_but_starts_no_thread(profile):
     found = started(profile, entry("good") + "[mcp_servers.bad]\nstartup_timeout_sec = 1\n", {"good": GOOD})
-    assert (found.exit_code, found.stdout) == (1, [])
-    assert found.stderr[0].startswith("Error loading config.toml: invalid transport")
+    answers = {line["id"]: line for line in found.stdout}
+    assert (found.exit_code, updates(found), "result" in answers[1]) == (0, {}, True)
+    assert answers[2]["error"] == {"code": -32600, "message": "failed to load configuration: invalid transport"}
+    assert answers[3]["error"] == {"code": -32603, "message": "failed to reload config: invalid transport"}
+    assert "Invalid configuration; using defaults. invalid transport" in found.stderr[0]
 
 
 # --- remote servers
@@ -204,8 +208,8 @@ def test_a_refused_connection_is_tried_three_times(profile, first_request):
     assert "timed out after 1 seconds" in short.failures()["r"]
 
 
-@pytest.mark.parametrize(("profile", "look_ups"), [(OLDER, 4), (NEWER, 3)])
-def test_a_stored_token_is_looked_up_by_name_and_url_and_sent_after_discovery(profile, look_ups):
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_stored_token_is_looked_up_by_name_and_url_and_sent_after_discovery(profile):
     server = HttpServer(Behaviour(requires_bearer=("AT",), challenge=CHALLENGE))
     text = entry("r", url=URL)
     others = (
@@ -220,8 +224,9 @@ def test_a_stored_token_is_looked_up_by_name_and_url_and_sent_after_discovery(pr
     )
     assert found.tools() == ["mcp__r/echo"]
     assert bearers(server) == ["Bearer AT"]
-    before = [seen.method for seen in server.requests][: look_ups + 1]
-    assert before == ["GET"] * look_ups + ["POST"]
+    before = [f"{seen.method} {seen.url.removeprefix('https://r.test')}" for seen in server.requests]
+    assert before[:2] == ["GET /mcp", "GET /x"]
+    assert {each.partition(" ")[0] for each in before[: before.index("POST /mcp")]} == {"GET"}
     without = HttpServer()
     assert run(text, profile=profile, http={URL: without}).tools() == ["mcp__r/echo"]
     assert [seen.method for seen in without.requests] == ["POST"] * 3
@@ -272,11 +277,11 @@ def test_what_of_the_store_is_sent(profile, config, files, sent):
 
 @pytest.mark.parametrize("profile", BOTH)
 @pytest.mark.parametrize("expires_at", [(START_SECONDS + 20) * 1000, START_SECONDS + 3600])
-def test_an_expired_token_is_not_even_tried(profile, expires_at):
-    server = HttpServer()
+def test_an_expired_token_without_another_is_not_even_tried_where_there_is_an_authorization_server(profile, expires_at):
     files = stored(entry_of_store(expires_at=expires_at))
-    found = started(profile, entry("r", url=URL), files=files, http={URL: server})
-    assert server.requests == []
+    server = Protected(HttpServer(), AuthorizationServer("/as"), Resource("/mcp"))
+    found = started(profile, entry("r", url=URL), files=files, http={URL: Site(server.authorization, server)})
+    assert {seen.method for seen in server.requests} == {"GET"}
     _, _, text, reason = updates(found)["r"]
     assert reason == "reauthenticationRequired"
     if profile is NEWER:
@@ -284,6 +289,33 @@ def test_an_expired_token_is_not_even_tried(profile, expires_at):
     else:
         cause = "OAuth tokens for server r cannot be refreshed; authorization required"
         assert text == f"MCP client for `r` failed to start: MCP startup failed: {cause}"
+    knows_nothing = HttpServer()
+    started(profile, entry("r", url=URL), files=files, http={URL: knows_nothing})
+    assert bearers(knows_nothing) == (["Bearer AT"] if profile is OLDER else [])
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_an_expired_token_is_renewed_and_written_back_where_the_version_may(profile):
+    authorization = AuthorizationServer("/as")
+    access, refresh = authorization.issue("c", now=START_SECONDS, expires_in=0)
+    server = Protected(HttpServer(), authorization, Resource("/mcp"))
+    site = Site(authorization, server)
+    old = {"access_token": access, "refresh_token": refresh, "expires_at": START_SECONDS * 1000}
+    other = entry_of_store(server_name="s", more="gone")
+    for issuer in ("", "https://r.test/as"):
+        fields = {**old, "issuer": issuer} if issuer else old
+        found = started(profile, entry("r", url=URL), files=stored(other, entry_of_store(**fields)), http={URL: site})
+        if profile is NEWER and not issuer:
+            assert (updates(found)["r"][-1], authorization.received("token")) == ("reauthenticationRequired", [])
+            continue
+        assert updates(found)["r"] == ["starting", "ready"]
+        asked = authorization.received("token")[0]
+        assert asked.fields.get("resource") == (URL if profile is NEWER else None)
+        kept = json.loads(found.text(STORE))
+        new = kept[next(key for key in kept if key not in ("r|0", "r|1"))]
+        assert (new["access_token"], "issuer" in new) == (authorization.tokens[-1].access, profile is NEWER)
+        assert (new["expires_at"], kept["r|0"].get("more")) == ((START_SECONDS + 3600) * 1000, None)
+        break
 
 
 @pytest.mark.parametrize("profile", BOTH)
@@ -406,14 +438,15 @@ def test_the_transcript_knows_calls_and_nothing_of_starts():
         assert path.startswith(f"{HOME}/.codex/sessions/2023/11/14/rollout-2023-11-14T22-13-20-")
         lines = [json.loads(line) for line in found.text(path).splitlines()]
         kinds = [(line["type"], line["payload"].get("type")) for line in lines]
-        told = [("event_msg", "mcp_tool_call_end")] if profile is OLDER else []
+        told = [("event_msg", "mcp_tool_call_end" if profile is OLDER else "item_completed")]
         call, output = ("response_item", "function_call"), ("response_item", "function_call_output")
         assert kinds == [("session_meta", None), call, *told, output]
         assert (lines[1]["payload"]["namespace"], lines[1]["payload"]["name"]) == ("mcp__x", "echo")
         if profile is OLDER:
             assert lines[2]["payload"]["invocation"]["server"] == "x"
         else:
-            sources = lines[2]["payload"]["metadata"]["mcp_attribution"]["sources"]
+            assert lines[2]["payload"]["item"]["server"] == "x"
+            sources = lines[3]["payload"]["metadata"]["mcp_attribution"]["sources"]
             assert sources == [{"server_name": "x", "tool_name": "echo"}]
 
 
@@ -430,7 +463,10 @@ def test_a_child_s_stderr_reaches_nothing_unless_the_log_is_turned_up(profile):
     loud = {**ENVIRONMENT, "RUST_LOG": "codex_mcp=debug,codex_rmcp_client=debug"}
     found = run(entry("x"), servers, profile=profile, environment=loud)
     assert "INFO codex_rmcp_client::stdio_server_launcher: MCP server stderr (run-x): Invalid API key" in found.stderr
-    assert any("failed to initialize MCP client during shutdown: handshaking" in line for line in found.stderr)
+    assert any(
+        "failed to initialize MCP client during shutdown: MCP startup failed: handshaking" in line
+        for line in found.stderr
+    )
     assert any('server_name="x"' in line for line in found.stderr) is (profile is NEWER)
 
 

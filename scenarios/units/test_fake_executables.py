@@ -173,7 +173,7 @@ def test_an_installed_copy_needs_nothing_but_the_world_and_the_standard_library(
     place.configure(runtime)
     copied = place.run(str(site / "fake_runtimes" / "bin" / runtime), *PROMPTS[runtime])
     assert (copied.returncode, copied.stdout) == (0, "Done.\n")
-    script = f"from fake_runtimes.executable import {runtime}; {runtime}()"
+    script = f"from fake_runtimes.console import {runtime}; {runtime}()"
     own = place.run(sys.executable, "-S", "-c", script, *PROMPTS[runtime], PYTHONPATH=str(site))
     assert (own.returncode, own.stdout) == (0, "Done.\n")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fake_runtimes.pi.command import program
-from fake_runtimes.pi.rpc import status_line
+from fake_runtimes.pi.rpc import HEAD, status_line
 from fake_runtimes.pi.texts import Status
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_servers.mcp import Behaviour
@@ -136,9 +136,13 @@ def test_over_rpc_the_adapter_tells_of_its_servers_before_any_prompt(profile):
     assert requests(found) == [
         ("setStatus", "🔌 MCP: connecting to 2 servers..."),
         ("notify", "MCP: Failed to connect to ex: Connection closed (boom)"),
-        ("notify", "MCP: 1/2 servers connected (1 tool)"),
+        ("notify", "MCP: 1/2 servers connected (1 tools)"),
         ("setStatus", "🔌 MCP: 2 servers enabled (1 connected)"),
-        ("notify", "✓ good: connected; 1 tools\n✗ ex: failed 0s ago — Connection closed (boom)"),
+        (
+            "notify",
+            "\n".join(HEAD)
+            + "\n✓ good: connected; legacy notification path (1 tools)\n✗ ex: failed 0s ago — Connection closed (boom)",
+        ),
     ]
     kinds = [line["notifyType"] for line in found.lines if line.get("method") == "notify"]
     assert kinds == ["error", "info", "info"]
@@ -185,8 +189,8 @@ def test_over_rpc_a_server_that_hangs_holds_the_first_request_of_a_prompt_for_th
 @pytest.mark.parametrize(
     ("status", "line"),
     [
-        (Status("a", "needs-auth"), "⚠ a: needs-auth"),
-        (Status("a", "disabled"), "⊘ a: disabled"),
+        (Status("a", "needs-auth"), "⚠ a: needs auth (0 tools)"),
+        (Status("a", "disabled"), "⊘ a: disabled (run /mcp enable a, then /reload)"),
         (Status("a", "cached"), "○ a: cached"),
         (Status("a", "failed", failed_seconds_ago=9.4), "✗ a: failed 9s ago"),
     ],

@@ -356,14 +356,16 @@ def test_the_gateway_tells_how_each_server_stands(profile):
     assert status.split("\n") == [
         "MCP: 1/4 servers, 2 tools (1 disabled)",
         "",
-        "✓ up (1 tool, legacy notification path)",
+        "✓ up (1 tools, legacy notification path)",
         "✗ down (failed 3s ago)",
-        "○ idle (1 tool, cached; not listening)",
+        "○ idle (1 tools, cached; not listening)",
         "○ never (not listening; disconnected)",
         "⊘ off (disabled)",
+        "",
+        'mcp({ server: "name" }) to list tools, mcp({ search: "..." }) to search',
     ]
-    assert connected == "idle (1 tool):\n\n- echo"
-    assert off == 'Server "off" is disabled'
+    assert connected == "idle (1 tools):\n\n- idle_echo"
+    assert off == 'Server "off" is disabled. Run /mcp enable off and /reload to enable it.'
 
 
 def test_a_server_that_ends_in_a_call_is_started_again_by_the_next():

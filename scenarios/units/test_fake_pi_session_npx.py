@@ -61,7 +61,7 @@ def trees(ran):
     ("command", "args", "direct"),
     [
         ("npx", ["-y", "pkg"], True),
-        ("npx", ["--package=pkg", "--", "pkg"], True),
+        ("npx", ["--package=pkg", "pkg"], True),
         ("npm", ["exec", "--package", "pkg", "--", "pkg"], True),
         ("npx", ["-q", "pkg"], False),
         ("/usr/bin/npx", ["-y", "pkg"], False),

@@ -47,7 +47,7 @@ WRONG = [
     ({"type": "sse"}, [("MH805", (CLAUDE, CODEX, PI))]),
     ({**REMOTE, "headers": {"A": 3}}, [("MH802", (CLAUDE,)), ("MH803", (PI,)), ("MH805", (CODEX,))]),
     ({**REMOTE, "headers": ["A"]}, [("MH802", (CLAUDE,)), ("MH805", (CODEX,))]),
-    ({**REMOTE, "url": "no url"}, [("MH803", (CLAUDE,))]),
+    ({**REMOTE, "url": "no url"}, [("MH803", (CLAUDE,)), ("MH803", (PI,))]),
     ({"type": "ws", "url": "wss://x"}, [("MH802", (CLAUDE,)), ("MH805", (PI,))]),
     ({"type": "carrier-pigeon", "url": "https://x"}, [("MH802", (CLAUDE,)), ("MH805", (PI,))]),
     ({"url": "https://x"}, [("MH802", (CLAUDE,)), ("MH805", (PI,))]),

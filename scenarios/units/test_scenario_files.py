@@ -48,7 +48,7 @@ MISTAKES = [
     ("[[fault]]\naction = 'answer'", 1, "lacks `status`"),
     ("[[fault]]\naction = 'refused'\nserver = 'b'\nactor = 'x'", 3, "both `server` and `actor`"),
     ("[[fault]]\naction = 'slow'\nseconds = -1", 3, "at least 0"),
-    ("[[fault]]\naction = 'slow'\nseconds = inf", 3, "Leave the key out"),
+    ("[[fault]]\naction = 'slow'\nseconds = inf", 3, "leave it out for none"),
     ("[[hold]]\nactor = 'S'\nat = 'x'\nuntil = 'y'", 4, "a table"),
     ("[[step]]\nstart = 'S'", 1, "started twice"),
     ("[[step]]\nfollow_up = 'T'", 1, "was not started before"),
@@ -147,7 +147,7 @@ def test_a_mistake_is_one_line_with_file_place_and_advice(added, line, words):
         ("[[step]]", "[[steps]]", "has no key `steps`"),
         ("[catalog.a]", "requirements = ['NOPE-1']\n[catalog.a]", "no requirement is called 'NOPE-1'"),
         ("[catalog.a]", "requirements = ['npx-isolate-eech']\n[catalog.a]", "Did you mean npx-isolate-each?"),
-        ("[catalog.a]", "tiers = ['real']\n[catalog.a]", "the tier real is not available"),
+        ("[catalog.a]", "tiers = ['reel']\n[catalog.a]", "Did you mean real?"),
     ],
 )
 def test_a_head_that_is_wrong_is_told(old, new, words):

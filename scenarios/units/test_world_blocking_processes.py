@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 
@@ -203,9 +204,8 @@ def test_a_child_has_its_directory_its_environment_and_only_its_streams(tmp_path
     return 0
     """
     ended = ran(tmp_path, body)
-    name = f"program.py/{ran(tmp_path, 'say(sys.executable)' + chr(10) + 'return 0').said[0]}"
     directory, variables, called, argv = ended.said[0]
-    assert (directory, called, argv) == (str(tmp_path / "inner"), name, ["a", "", "b c"])
+    assert (directory, called, argv) == (str(tmp_path / "inner"), "program.py", ["a", "", "b c"])
     assert variables == {"A": "b", "LANG": "C.UTF-8"}
     assert ended.said[1] == (True, None)
     assert ended.said[2] == ("0 1 2 3", None)  # the last is the shell's own, of the directory that it lists
@@ -260,7 +260,22 @@ def test_children_of_one_name_are_numbered_and_may_be_named(tmp_path):
         say(await (await world.processes.spawn([*ME, "child"], env=env, directory=".")).read_line())
     return 0
     """
-    assert ran(tmp_path, body, env={"WORLD_ACTOR_NAME": "me"}).said == ["me/x", "me/x#2", "me/y"]
+    told = {"WORLD_ACTOR_NAME": "me", "WORLD_EVENTS": "events"}
+    assert ran(tmp_path, body, env=told).said == ["me/x", "me/x#2", "me/y"]
+
+
+def test_a_child_is_told_nothing_of_ours_where_there_is_nothing_to_tell(tmp_path):
+    (tmp_path / "inner").mkdir()
+    body = """
+    child = await world.processes.spawn(["env"], env={"PATH": os.defpath, "A": "b"}, directory="inner")
+    while (line := await child.read_line()) is not None:
+        os.write(1, repr(line).encode() + b"\\n")
+    return 0
+    """
+    own = f"PATH={os.defpath}"
+    assert sorted(ran(tmp_path, body).said) == ["A=b", own]
+    told = sorted(ran(tmp_path, body, env={"WORLD_ACTOR_NAME": "me", "WORLD_EVENTS": "events"}).said)
+    assert told == ["A=b", own, "WORLD_ACTOR_NAME=me/env", f"WORLD_EVENTS={tmp_path}/events"]
 
 
 # --- steered

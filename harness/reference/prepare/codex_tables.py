@@ -2,7 +2,8 @@
 turn.
 
 Measured on 0.146.0 and 0.169.0: exactly one of command and url; the other transport's keys are an error; texts
-in env and headers; a budget is a number that is not negative; a name is letters, digits, `_` and `-`.
+in env and headers; a budget is a number that is not negative, whole where it is milliseconds; modes of approval and
+sources of variables are of a list; a name is letters, digits, `_` and `-`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ REMOTE_KEYS = ("bearer_token_env_var", "http_headers", "env_http_headers", "oaut
 TEXTS = ("command", "url", "cwd", "bearer_token_env_var", "oauth_resource")
 TEXT_LISTS = ("args", "enabled_tools", "disabled_tools", "scopes")
 TEXT_TABLES = ("env", "http_headers", "env_http_headers", "oauth")
-NUMBERS = ("startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec")
+NUMBERS = ("startup_timeout_sec", "tool_timeout_sec")
+WHOLE_NUMBERS = ("startup_timeout_ms",)
 FLAGS = ("enabled", "required")
+APPROVAL_MODES = ("auto", "prompt", "writes", "approve")
+VARIABLE_SOURCES = ("local", "remote")
 
 
 def writable(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,9 +77,35 @@ def has_form(key: str, value: Any) -> bool:
         return isinstance(value, Mapping) and all(map(is_text, (*value, *value.values())))
     if key in NUMBERS:
         return is_budget(value)
+    if key in WHOLE_NUMBERS:
+        return is_budget(value) and isinstance(value, int)
     if key in FLAGS:
         return isinstance(value, bool)
-    return is_representable(value)
+    return is_representable(value) and has_known_words(key, value)
+
+
+def has_known_words(key: str, value: Any) -> bool:
+    """Are the words of a list that Codex knows, where a key takes only those?"""
+    match key:
+        case "default_tools_approval_mode":
+            return value in APPROVAL_MODES
+        case "tools":
+            return isinstance(value, Mapping) and all(map(is_tool_table, value.values()))
+        case "env_vars":
+            return isinstance(value, list) and all(map(is_variable, value))
+    return True
+
+
+def is_tool_table(value: object) -> bool:
+    """The settings of one tool; its mode of approval may be left out."""
+    return isinstance(value, Mapping) and value.get("approval_mode", APPROVAL_MODES[0]) in APPROVAL_MODES
+
+
+def is_variable(value: object) -> bool:
+    """The name of a variable, or a table with it and where it comes from."""
+    if isinstance(value, Mapping):
+        return is_text(value.get("name")) and value.get("source", VARIABLE_SOURCES[0]) in VARIABLE_SOURCES
+    return is_text(value)
 
 
 def is_text(value: object) -> bool:

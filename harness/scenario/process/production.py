@@ -7,7 +7,7 @@ from typing import Any
 from harness.gate.spawn import Runtime
 from harness.scenario.model import PROCESS, Scenario
 from harness.scenario.naming import OPERATOR
-from harness.scenario.process.stage import PRELOADED, ProcessStage
+from harness.scenario.process.stage import PRELOADED, ProcessStage, require_short_paths
 from harness.scenario.production import Ending, Production
 from harness.scenario.variants import in_force
 from harness.world.live import run
@@ -23,22 +23,28 @@ TRACEBACK = "Traceback (most recent call last):"
 class ProcessProduction(Production):
     """A run of processes of the operating system; the scenario says how many of its seconds pass in a real one."""
 
+    limit_seconds = LIMIT_SECONDS
+
     def __init__(self, scenario: Scenario, runtime: Runtime, *, notes_points: bool = False) -> None:
         super().__init__(scenario, runtime)
+        require_short_paths()
         prepare(PRELOADED)
-        variant = in_force()
-        self.stage = ProcessStage(
-            self.cast,
-            anchored(scenario.time_scale, DEFAULT_START_SECONDS),
-            variant=None if variant is None else variant.name,
-            notes_points=notes_points,
-        )
-        self.begin(self.stage, self.stage.faults)
+        self.stage = self.staged(notes_points=notes_points)
+        try:
+            self.begin(self.stage, self.stage.faults)
+        except BaseException:
+            self.close()
+            raise
+
+    def staged(self, *, notes_points: bool) -> ProcessStage:
+        """What it is played on."""
+        pace = anchored(self.scenario.time_scale, DEFAULT_START_SECONDS)
+        return ProcessStage(self.cast, pace, variant=variant_name(), notes_points=notes_points)
 
     def perform(self) -> Ending:
         """Until the operator has done all steps and nothing is left behind."""
         stage = self.stage
-        with stage.open(LIMIT_SECONDS):
+        with stage.open(self.limit_seconds):
             setting = stage.setting(OPERATOR)
             run(
                 self.operator.run,
@@ -52,7 +58,7 @@ class ProcessProduction(Production):
         controller = stage.controller
         holds = (*controller.unmet, *controller.unreached)
         if controller.is_over_limit:
-            return Ending("limit", f"it was not over in {LIMIT_SECONDS:g} s of real time", holds)
+            return Ending("limit", f"it was not over in {self.limit_seconds:g} s of real time", holds)
         return Ending("done", "", holds)
 
     def close(self) -> None:
@@ -78,3 +84,9 @@ class ProcessProduction(Production):
             "kept": tuple(stage.kept),
             "points": tuple(stage.points),
         }
+
+
+def variant_name() -> str | None:
+    """The known-bad variant that is in place here, for the processes of the run."""
+    variant = in_force()
+    return None if variant is None else variant.name

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from fake_servers.mounts import Mount, TestAuthority
+from harness.errors import UserInputError
+from harness.reference.selection.zimmer import Instance
 from harness.scenario.cast import Cast
 from harness.scenario.model import HOME
 from harness.scenario.naming import OPERATOR, NamedHold
@@ -22,11 +24,11 @@ from harness.scenario.sessions import Job
 from harness.scenario.stage import Kept, Plan, Point, matcher
 from harness.world import World
 from harness.world.live.forks import Fork
-from harness.world.live.janitor import Janitor
 from harness.world.live.store import committed
 from harness.world.live.threads import in_thread
 from harness.world.model import Event, Hold
-from harness.world.outside.controller import Arrival, Controller, Steered
+from harness.world.outside.controller import Arrival, Controller, Launcher, Steered
+from harness.world.outside.janitor import Janitor
 from harness.world.outside.reaping import adopt_orphans, reap
 from harness.world.outside.setting import CONTROL_VARIABLE, Pace, Setting
 from harness.world.ports import Stat
@@ -35,6 +37,8 @@ KINDS = {0o100000: "file", 0o040000: "directory", 0o120000: "link"}
 KIND_BITS, MODE_BITS = 0o170000, 0o7777
 PRELOADED = ("harness.scenario.process.jobs",)
 NOT_IN_A_SLUG = re.compile(r"[^a-zA-Z0-9]")
+LONGEST_FOLDER = 70
+"""Bytes: what is below it has some 30 more, and a socket no more than 103 on any system."""
 RUNTIME_DIRECTORY = "/run"
 """Where the fake keyring lies: below the folder, as everything does."""
 
@@ -48,7 +52,7 @@ class ProcessStage:
         self.given_files: set[str] = set()
         self.folder = Path(tempfile.mkdtemp(prefix="mcp-")).resolve()
         self.mark = f"{CONTROL_VARIABLE}={self.folder}/"
-        self.janitor = Janitor(self.mark, str(self.folder), PRELOADED)
+        self.janitor = Janitor(self.folder, mark=self.mark)
         self.root = str(self.folder / "root")
         self.slug = NOT_IN_A_SLUG.sub("-", self.root)
         self.store = str(self.folder / "rows.db")
@@ -56,16 +60,26 @@ class ProcessStage:
         self.forks: list[Fork] = []
         self.ended_seconds = pace.now()
         self.authority = TestAuthority(self.folder)
-        self.mount = Mount(cast.sites, pace=pace, authority=self.authority)
-        self.controller = NotingController(self, notes_points=notes_points)
+        self.controller = self.steering(notes_points=notes_points)
+
+    def steering(self, *, notes_points: bool) -> NotingController:
+        """Who steers the run, with our executables in place of programs."""
+        launcher = StandIns(self.cast, self.jobs, self.folder).launch
+        return NotingController(self, launcher, notes_points=notes_points)
+
+    @contextmanager
+    def served(self) -> Iterator[Mapping[str, int]]:
+        """The remote servers are there: the port of each origin."""
+        with Mount(self.cast.sites, pace=self.pace, authority=self.authority) as mount:
+            yield {origin: port for origin, (_, port) in mount.addresses.items()}
 
     @contextmanager
     def open(self, limit_seconds: float) -> Iterator[None]:
         """Servers and controller are there, for so many real seconds at most; afterwards every process is gone."""
         adopt_orphans()
         try:
-            with self.mount:
-                self.controller.endpoints = {origin: port for origin, (_, port) in self.mount.addresses.items()}
+            with self.served() as endpoints:
+                self.controller.endpoints = dict(endpoints)
                 with self.controller, self.controller.limited(limit_seconds):
                     yield
                 self.ended_seconds = self.now
@@ -109,6 +123,14 @@ class ProcessStage:
             return {key: self.localized_value(item) for key, item in value.items()}
         return [self.localized_value(item) for item in value] if isinstance(value, list | tuple) else value
 
+    def localized_catalog(self, catalog: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The catalog as a session is given it."""
+        return {name: self.localized_value(entry) for name, entry in catalog.items()}
+
+    def localized_instance(self, instance: Instance) -> Instance:
+        """Where the orchestrator itself is."""
+        return instance
+
     def make_directory(self, path: str) -> None:
         """With its parents, as a person would before a run."""
         Path(self.real(path)).mkdir(parents=True, exist_ok=True)
@@ -128,12 +150,17 @@ class ProcessStage:
         self.jobs[actor.name] = job
         here = job._replace(
             clone=self.real(job.clone),
-            catalog=self.localized_value(job.catalog),
+            catalog=self.localized_catalog(job.catalog),
             secrets=self.localized_value(job.secrets),
             environment=environment,
+            instance=self.localized_instance(job.instance),
         )
         arguments = (here, self.setting(actor.name), self.store, after_seconds[0], self.variant)
-        fork = Fork(run_as_process, arguments, PRELOADED, lambda code: self.controller.ended(actor, code))
+
+        def ended(code: int) -> None:
+            self.controller.ended(actor, code, is_killed=code < 0)
+
+        fork = Fork(run_as_process, arguments, PRELOADED, ended)
         actor.pid = fork.pid
         self.forks.append(fork)
         return actor
@@ -150,6 +177,11 @@ class ProcessStage:
         """Wait until anything happens; False when the time came first."""
         seen = len(self.events)
         return await in_thread(lambda: self.controller.wait(lambda: len(self.events) > seen, until_seconds))
+
+    async def advance(self, _world: World, seconds: float) -> None:
+        """Let that much time pass, or less when the run has no time left."""
+        until = self.now + seconds
+        await in_thread(lambda: self.controller.wait(lambda: False, until))
 
     async def settle(self, _world: World, seconds: float) -> None:
         """Wait until everybody but the operator has ended, or that long."""
@@ -218,10 +250,17 @@ class ProcessStage:
         return {stream: "\n".join(lines) for stream, lines in actor.printed.items()}
 
 
+def require_short_paths() -> None:
+    """Sockets lie in temporary folders, and have short paths. Raises UserInputError where they cannot."""
+    folder = Path(tempfile.gettempdir()).resolve()
+    if len(bytes(folder)) > LONGEST_FOLDER:
+        raise UserInputError(f"TMPDIR: {folder} is too long a path for sockets below it", fix="Name a shorter folder.")
+
+
 class NotingController(Controller):
     """A controller that keeps what its holds did and, where asked to, every switch point."""
 
-    def __init__(self, stage: ProcessStage, *, notes_points: bool) -> None:
+    def __init__(self, stage: ProcessStage, launcher: Launcher, *, notes_points: bool) -> None:
         scenario = stage.cast.scenario
         holds: list[Hold] = [
             NamedHold(hold.actor, hold.at, matcher(hold.until), hold.limit_seconds, hold.times)
@@ -229,7 +268,7 @@ class NotingController(Controller):
         ]
         super().__init__(
             str(stage.folder / "control"),
-            launcher=StandIns(stage.cast, stage.jobs, stage.folder).launch,
+            launcher=launcher,
             endpoints={},
             faults=stage.faults,
             holds=holds,

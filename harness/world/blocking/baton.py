@@ -6,10 +6,8 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import inf, isnan
+from math import inf
 from time import monotonic
-
-from harness.world.errors import WorldFault
 
 
 class Baton:
@@ -64,14 +62,12 @@ class Deadline:
     """When a wait is over, in real seconds from now; None: never."""
 
     def __init__(self, real_seconds: float | None) -> None:
-        if real_seconds is not None and isnan(real_seconds):
-            raise WorldFault("a wait takes a time that is no number")
         self._at = inf if real_seconds is None else monotonic() + max(real_seconds, 0.0)
 
     @property
     def left(self) -> float | None:
         """Real seconds, 0 when it is over; None where there is no end."""
-        return None if self._at == inf else max(self._at - monotonic(), 0.0)
+        return None if self._at == inf else min(max(self._at - monotonic(), 0.0), threading.TIMEOUT_MAX)
 
     @property
     def over(self) -> bool:
@@ -115,7 +111,7 @@ def wait_for_any(baton: Baton, conditions: list[Condition], deadline: Deadline) 
         condition.add(waiter)
     left = deadline.left
     with baton.put_down():
-        notified = waiter.acquire(timeout=-1 if left is None else min(left, threading.TIMEOUT_MAX))
+        notified = waiter.acquire(timeout=-1 if left is None else left)
     for condition in conditions:
         condition.discard(waiter)
     return notified or not waiter.locked()

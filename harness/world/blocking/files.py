@@ -7,6 +7,7 @@ import fcntl
 import os
 import time
 from contextlib import closing
+from math import inf
 
 from harness.world.blocking import disk, held
 from harness.world.blocking.port import Port
@@ -14,6 +15,7 @@ from harness.world.blocking.process import Process
 from harness.world.errors import failure
 from harness.world.ports import Stat
 from harness.world.sites import CHANGE_ACTIONS, READ_ACTIONS, WRITE_ACTIONS, surviving
+from harness.world.values import octets
 
 LOCK_INTERVAL_SECONDS = 0.002
 """How often, in real seconds, a lock that is waited for with an end is tried: the system has no such wait."""
@@ -67,6 +69,7 @@ class BlockingFiles(Port):
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """In place: truncated first, so that a kill between the two leaves an empty file."""
+        content = octets(content)
         where, struck = self._enter("write", path, WRITE_ACTIONS)
         descriptor = disk.open_to_write(where, mode, os.O_TRUNC)
         try:
@@ -79,6 +82,7 @@ class BlockingFiles(Port):
 
     async def append(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """At the end."""
+        content = octets(content)
         where, struck = self._enter("append", path, WRITE_ACTIONS)
         descriptor = disk.open_to_write(where, mode, os.O_APPEND)
         try:
@@ -90,6 +94,7 @@ class BlockingFiles(Port):
 
     async def write_atomic(self, path: str, content: bytes, *, mode: int | None = None) -> None:
         """Temporary file, switch point, rename, switch point. An error leaves no temporary file, a kill does."""
+        content = octets(content)
         where, struck = self._enter("write", path, WRITE_ACTIONS)
         existing = disk.stat(where, self._process.pace.world_time)
         bits = mode if mode is not None else existing.mode if existing and existing.kind == "file" else 0o644
@@ -155,6 +160,7 @@ class BlockingFiles(Port):
 
     async def lock(self, path: str, *, timeout_seconds: float | None = None) -> BlockingLock | None:
         """An exclusive lock on the file at a path; the file is made when it is not there."""
+        self._process.require_times(timeout_seconds)
         where = self._change("lock", path)
         descriptor = disk.open_to_write(where, 0o644)
         try:
@@ -171,7 +177,7 @@ class BlockingFiles(Port):
         if _is_free(descriptor):
             return True
         with self._process.baton.put_down():
-            if timeout_seconds is None:
+            if timeout_seconds is None or timeout_seconds == inf:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 return True
             deadline = self._process.deadline(timeout_seconds)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from harness.world.errors import failure
+from harness.world.values import is_path_text
 
 _PLACE = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -42,6 +43,8 @@ def place(path: str, *, follow: bool) -> int:
 
 def chmod(path: str, mode: int) -> None:
     """Change permission bits of what is really at this path. ELOOP where any part of it is a link."""
+    if not is_path_text(path):
+        raise failure(errno.ENOENT, path)
     parent, _, name = path.rstrip("/").rpartition("/")
     here = place(parent or "/", follow=False)
     try:
@@ -77,6 +80,8 @@ def removal(path: str, *, follow: bool) -> Generator[tuple[str, str], None, None
     if name in ("", ".", ".."):
         raise failure(errno.EBUSY, path)
     yield "stat", path
+    if not is_path_text(path):
+        return
     try:
         here = place(parent or "/", follow=follow)
     except (FileNotFoundError, NotADirectoryError):

@@ -17,6 +17,7 @@ from harness.world.errors import Ambiguous, NotSent, ReadTimeout
 from harness.world.outside.control import ACTOR_HEADER, FAULT_HEADER, Struck, resolve_message
 from harness.world.ports import Request, Response, StreamEvent, header
 from harness.world.sites import HTTP_ACTIONS, NEVER_SENT, STREAM_ACTIONS, origin
+from harness.world.values import octets
 
 if TYPE_CHECKING:
     import ssl
@@ -69,6 +70,7 @@ class BlockingStream(Port):
 
     async def read_event(self, timeout_seconds: float) -> str | None:
         """The next event's data, None at the end."""
+        self._process.require_times(timeout_seconds)
         if self._reach(self._label, STREAM_ACTIONS) is not None:
             self._break()
         deadline = self._process.deadline(timeout_seconds)
@@ -154,7 +156,8 @@ class BlockingHttp(Port):
     def _exchange(self, request: Request, open_timeout: float, read_timeout: float) -> Exchange:
         """Up to the head of the answer, with what strikes on the way."""
         process, label = self._process, f"{request.method} {request.url}"
-        fault = self._reach(label, HTTP_ACTIONS, request.body) or NO_FAULT
+        process.require_times(open_timeout, read_timeout)
+        fault = self._reach(label, HTTP_ACTIONS, octets(request.body)) or NO_FAULT
         if fault.action == "open-timeout" or fault.action in NEVER_SENT:
             self._never_sent(fault, open_timeout)
         url, host, port = self._place(request.url)
@@ -190,13 +193,13 @@ class BlockingHttp(Port):
     def _place(self, text: str) -> tuple[SplitResult, str, int]:
         """Where to connect. Raises NotSent when nobody knows."""
         process = self._process
-        try:
-            url = urlsplit(text)
-            host, port = url.hostname or "", url.port or PORTS[url.scheme]
-        except (ValueError, KeyError):
-            raise NotSent("dns") from None
-        if not host:
+        if not origin(text):
             raise NotSent("dns")
+        url = urlsplit(text)
+        host, port = url.hostname or "", PORTS.get(url.scheme)
+        if not host or port is None:
+            raise NotSent("dns")
+        port = port if url.port is None else url.port
         if process.control is None:
             return url, host, port
         found = process.ask(resolve_message(process.name, origin(text)))

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, quote
 from harness.world.blocking.baton import Deadline
 from harness.world.blocking.sockets import Connection
 from harness.world.ports import Request, header
+from harness.world.values import is_sendable
 
 HEAD_BYTES = 262_144
 """More than any server sends as head of an answer."""
@@ -19,7 +20,6 @@ OWN_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 """They say how a body is cut, which is for the client to say."""
 BLANKS = " \t"
 """Around a value they are no part of it."""
-_SEPARATORS = frozenset('()<>@,;:\\"/[]?={} \t\r\n\0')
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
 _TARGET_SAFE = "/?:@!$&'()*+,;=%-._~[]|^`{}\\\""
 
@@ -37,6 +37,8 @@ class Head(NamedTuple):
 
 def encoded(request: Request, url: SplitResult, own: Mapping[str, str]) -> bytes | None:
     """A request as it is sent; None when it cannot be (a name that is none, a value with a line break)."""
+    if not is_sendable(request.method, request.headers):
+        return None
     given = {**request.headers, **own}
     headers = {name: value for name, value in given.items() if name.lower() not in OWN_HEADERS}
     if header(headers, "host") is None:
@@ -44,8 +46,6 @@ def encoded(request: Request, url: SplitResult, own: Mapping[str, str]) -> bytes
     if request.body or request.method.upper() in _BODY_METHODS:
         headers["Content-Length"] = str(len(request.body))
     headers["Connection"] = "close"
-    if not _is_token(request.method) or not all(_is_token(name) and _is_value(headers[name]) for name in headers):
-        return None
     target = quote(url.path or "/", safe=_TARGET_SAFE) + (
         f"?{quote(url.query, safe=_TARGET_SAFE)}" if url.query else ""
     )
@@ -67,14 +67,6 @@ def _octets(line: str) -> bytes:
         return line.encode("latin-1")
     except UnicodeEncodeError:
         return line.encode(errors="surrogatepass")
-
-
-def _is_token(text: str) -> bool:
-    return bool(text) and text.isascii() and text.isprintable() and not _SEPARATORS.intersection(text)
-
-
-def _is_value(text: str) -> bool:
-    return not {"\r", "\n", "\0"}.intersection(text)
 
 
 class Answer:

@@ -10,6 +10,7 @@ from math import ceil
 
 from harness.world.blocking.baton import Baton, Deadline
 from harness.world.errors import ReadTimeout
+from harness.world.sites import LONGEST_LINE_BYTES
 
 READ_BYTES = 65_536
 LONGEST_POLL_MILLISECONDS = 2**31 - 1
@@ -38,12 +39,13 @@ NOW = Deadline(0)
 
 
 class LineReader:
-    """Lines from a descriptor. What was read and not yet taken waits here."""
+    """Lines from a descriptor. What was read and not yet taken waits here, as much as one line may have."""
 
     def __init__(self, baton: Baton, descriptor: int) -> None:
         self._baton, self._descriptor = baton, descriptor
         self._lines: deque[bytes] = deque()
         self._rest: list[bytes] = []
+        self._rest_bytes = 0
         self._is_over = False
 
     def read(self, deadline: Deadline) -> str | None:
@@ -70,10 +72,13 @@ class LineReader:
         *lines, rest = part.split(b"\n")
         if lines:
             lines[0] = b"".join([*self._rest, lines[0]])
-            self._rest = []
+            self._rest, self._rest_bytes = [], 0
             self._lines += lines
         if rest:
             self._rest.append(rest)
+            self._rest_bytes += len(rest)
+        if self._rest_bytes > LONGEST_LINE_BYTES:
+            self._rest, self._is_over = [], True
         if not part:
             self._is_over = True
             if self._rest:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from harness.world.blocking.baton import Baton, Deadline
 from harness.world.errors import Unsteered, WorldFault
 from harness.world.outside.setting import Setting
+from harness.world.values import NO_DETAIL, NO_TIME, is_plain, is_time
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 LISTEN, ENDED = 0xFE, 0xFF
 """What the main thread is told, besides the numbers of signals."""
+OWN_STDOUT, OWN_STDERR = "<stdout>", "<stderr>"
+"""What the error of a stream of this process's own names."""
+LONGEST_SLEEP_SECONDS = 1e9
+"""Real ones, of which the system's call can take so many; nobody will notice that for ever is no longer."""
 SLEEP_TOLERANCE_SECONDS = 0.01
 """By how much the system's clock may lag behind a sleep that is over; more means that somebody has set it."""
 SIGNAL_NAMES: Mapping[int, str] = {signal.SIGINT: "SIGINT", signal.SIGTERM: "SIGTERM"}
@@ -58,15 +63,22 @@ class Process:
         """A path as it is seen from where the process started."""
         return path if path.startswith("/") else f"{self.directory.rstrip('/')}/{path}"
 
+    def require_times(self, *seconds: float | None) -> None:
+        """Nobody can wait for a time that is none."""
+        if not all(map(is_time, seconds)):
+            self.halt(f"{self.name} {NO_TIME}")
+
     def deadline(self, seconds: float | None) -> Deadline:
         """The end of a wait that takes so many seconds of the world."""
+        self.require_times(seconds)
         return Deadline(None if seconds is None else self.pace.real(seconds))
 
     def sleep(self, seconds: float) -> None:
         """Others run until that much later, and no earlier."""
+        self.require_times(seconds)
         until = self.pace.now() + max(seconds, 0.0)
         with self.baton.put_down():
-            time.sleep(min(max(self.pace.real(seconds), 0.0), threading.TIMEOUT_MAX))
+            time.sleep(min(max(self.pace.real(seconds), 0.0), LONGEST_SLEEP_SECONDS))
             while 0 < (left := self.pace.real(until - self.pace.now())) < SLEEP_TOLERANCE_SECONDS:
                 time.sleep(left)
 
@@ -96,6 +108,8 @@ class Process:
 
     def emit(self, event: str, details: Mapping[str, Any]) -> None:
         """Tell that something happened. Nobody else runs meanwhile."""
+        if not is_plain(details.values()):
+            self.halt(f"{self.name}: {NO_DETAIL}, unlike those of {event}: {details!r}")
         if self.control is not None:
             from harness.world.outside.control import event_message
 

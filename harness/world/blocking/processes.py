@@ -12,12 +12,13 @@ from queue import Empty
 
 from harness.world.blocking.pipes import LineReader, LineWriter, is_ready
 from harness.world.blocking.port import Port
-from harness.world.blocking.process import Process
+from harness.world.blocking.process import OWN_STDERR, OWN_STDOUT, Process
 from harness.world.blocking.spawning import Started, inside, start
-from harness.world.errors import failure
+from harness.world.errors import failure, require_spawnable
 from harness.world.outside.control import Launch, launch_message, launched
 from harness.world.outside.setting import NAME_VARIABLE, without_own
 from harness.world.sites import PROCESS_ACTIONS, SIGNAL_NUMBERS
+from harness.world.values import require_text
 
 WAIT_INTERVAL_SECONDS = 0.005
 """How often, in real seconds, a child is looked after where the system has no descriptor for it."""
@@ -40,6 +41,7 @@ class BlockingChild(Port):
 
     async def write_line(self, line: str) -> None:
         """To its stdin."""
+        require_text(line)
         self._reach(f"stdin of {self._name}")
         self._stdin.write(line)
 
@@ -50,16 +52,19 @@ class BlockingChild(Port):
 
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From its stdout."""
+        self._process.require_times(timeout_seconds)
         self._reach(f"stdout of {self._name}")
         return self._stdout.read(self._process.deadline(timeout_seconds))
 
     async def read_error(self, timeout_seconds: float | None = None) -> str | None:
         """From its stderr."""
+        self._process.require_times(timeout_seconds)
         self._reach(f"stderr of {self._name}")
         return self._stderr.read(self._process.deadline(timeout_seconds))
 
     async def wait(self, timeout_seconds: float | None = None) -> int | None:
         """Its exit code."""
+        self._process.require_times(timeout_seconds)
         self._reach(f"wait for {self._name}")
         deadline = self._process.deadline(timeout_seconds)
         while self._look() is None and not deadline.over:
@@ -110,11 +115,11 @@ class BlockingProcesses(Port):
         place = process.absolute(directory)
         with inside(place):
             pass
-        if not argv:
+        if not command:
             raise failure(errno.ENOENT, command)
+        require_spawnable(argv, env)
         launch = self._launched(argv, env, place)
-        setting = process.setting._replace(name=launch.name)
-        variables = {**without_own(env), **launch.env, **setting.variables()}
+        variables = {**without_own(env), **launch.env, **process.setting.told(launch.name, process.absolute)}
         try:
             started = start(launch.argv, variables, place)
         except OSError as error:
@@ -132,23 +137,34 @@ class BlockingProcesses(Port):
 
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From this process's stdin."""
+        self._process.require_times(timeout_seconds)
         self._reach("stdin")
         return self._stdin.read(self._process.deadline(timeout_seconds))
 
     async def write_line(self, line: str) -> None:
         """To this process's stdout."""
+        require_text(line)
         self._reach("stdout")
         self._process.note_printed("stdout", line)
-        self._stdout.write(line)
+        self._print(self._stdout, OWN_STDOUT, line)
 
     async def write_error(self, line: str) -> None:
         """To this process's stderr."""
+        require_text(line)
         self._reach("stderr")
         self._process.note_printed("stderr", line)
-        self._stderr.write(line)
+        self._print(self._stderr, OWN_STDERR, line)
+
+    def _print(self, writer: LineWriter, name: str, line: str) -> None:
+        try:
+            writer.write(line)
+        except OSError as error:
+            error.filename = name  # by which it is told from all others when the program lets it through
+            raise
 
     async def next_signal(self, timeout_seconds: float | None = None) -> str | None:
         """The next signal sent to this process; from the first call on signals no longer end it."""
+        self._process.require_times(timeout_seconds)
         signals = self._process.signals()
         self._reach("signal")
         deadline = self._process.deadline(timeout_seconds)

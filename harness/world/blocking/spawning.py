@@ -34,7 +34,10 @@ def inside(directory: str) -> Iterator[None]:
     """In a directory. Raises OSError as entering it does."""
     here = os.open(".", _HERE)
     try:
-        os.chdir(directory)
+        try:
+            os.chdir(directory)
+        except ValueError:  # what no path can hold is none that is there
+            raise failure(errno.ENOENT, directory) from None
         try:
             yield
         finally:

@@ -23,7 +23,7 @@ class BlockingTask:
         self.done = False
         self._finished = Condition(process.baton)
         self._result: Any = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._observed = False
 
     @property
@@ -32,7 +32,7 @@ class BlockingTask:
         return self._finished
 
     @property
-    def lost(self) -> Exception | None:
+    def lost(self) -> BaseException | None:
         """What it raised, when nobody asked."""
         return None if self._observed else self._error
 
@@ -53,7 +53,7 @@ class BlockingTask:
             self._result = process.drive(self._work, self.name)
         except WorldFault as fault:
             process.halt_with(fault)
-        except Exception as error:  # noqa: BLE001 - it is the outcome of the task, for whoever asks
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - it is for whoever asks
             self._error = error
         except BaseException as error:  # noqa: BLE001 - no task may end more than itself unseen
             process.halt_with(error)
@@ -83,6 +83,7 @@ class BlockingTasks(Port):
 
     async def wait(self, tasks: Sequence[Task], *, timeout_seconds: float | None = None, first: bool = False) -> None:
         """Until all, or one, are done, or the time is over."""
+        self._process.require_times(timeout_seconds)
         self._reach("wait")
         deadline = self._process.deadline(timeout_seconds)
         own = [task for task in tasks if isinstance(task, BlockingTask)]
@@ -96,6 +97,6 @@ class BlockingTasks(Port):
             running = [task for task in running if not task.done]
             enough = first or not running
 
-    def lost(self) -> list[Exception]:
+    def lost(self) -> list[BaseException]:
         """What tasks raised that nobody asked for."""
         return [task.lost for task in self._started if task.lost is not None]

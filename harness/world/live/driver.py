@@ -19,6 +19,7 @@ from harness.world.live.steering import Steering
 from harness.world.outside.control import Struck, event_message, point_message, struck
 from harness.world.outside.setting import Setting
 from harness.world.sites import ANY_ACTIONS
+from harness.world.values import NO_DETAIL, NO_TIME, is_plain, is_time
 
 
 class Gone(GeneratorExit):
@@ -59,10 +60,17 @@ class Driver:
         self.misuses.append(fault)
         return fault
 
+    def require_times(self, *seconds: float | None) -> None:
+        """Nobody can wait for a time that is none."""
+        if not all(map(is_time, seconds)):
+            raise self.misused(NO_TIME)
+
     def emit(self, event: str, details: Mapping[str, Any]) -> None:
         """Tell whoever steers, or write it to the events file."""
         if not self.alive:
             return
+        if not is_plain(details.values()):
+            raise self.misused(f"{NO_DETAIL}, unlike those of {event}: {details!r}")
         if self.steering is not None:
             self.steering.tell(event_message(self.name, event, details))
         else:
@@ -141,6 +149,9 @@ class LivePort:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
+
+    def _require_time(self, seconds: float | None) -> None:
+        self._driver.require_times(seconds)
 
     async def _reach(
         self, label: str, actions: frozenset[str] = ANY_ACTIONS, content: bytes | None = None

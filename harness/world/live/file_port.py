@@ -12,6 +12,7 @@ from harness.world.live.driver import Driver, LivePort
 from harness.world.live.waiting import locked
 from harness.world.ports import Stat
 from harness.world.sites import CHANGE_ACTIONS, READ_ACTIONS, WRITE_ACTIONS, surviving
+from harness.world.values import octets
 
 DEFAULT_MODE = 0o644
 
@@ -65,6 +66,7 @@ class LiveFiles(LivePort):
 
     async def write(self, path: str, content: bytes, *, mode: int = DEFAULT_MODE) -> None:
         """In place: truncated first, so that a kill between the two leaves an empty file."""
+        content = octets(content)
         where, struck = await self._enter("write", path, WRITE_ACTIONS)
         descriptor = disk.open_to_write(where, mode, os.O_TRUNC)
         try:
@@ -77,6 +79,7 @@ class LiveFiles(LivePort):
 
     async def append(self, path: str, content: bytes, *, mode: int = DEFAULT_MODE) -> None:
         """At the end."""
+        content = octets(content)
         where, struck = await self._enter("append", path, WRITE_ACTIONS)
         descriptor = disk.open_to_write(where, mode, os.O_APPEND)
         try:
@@ -88,6 +91,7 @@ class LiveFiles(LivePort):
 
     async def write_atomic(self, path: str, content: bytes, *, mode: int | None = None) -> None:
         """Temporary file, switch point, rename, switch point. An error leaves no temporary file, a kill does."""
+        content = octets(content)
         where, struck = await self._enter("write", path, WRITE_ACTIONS)
         existing = disk.stat(where, self._driver.pace.world_time)
         bits = mode if mode is not None else existing.mode if existing and existing.kind == "file" else DEFAULT_MODE
@@ -153,6 +157,7 @@ class LiveFiles(LivePort):
 
     async def lock(self, path: str, *, timeout_seconds: float | None = None) -> LiveLock | None:
         """An exclusive flock on the file at a path; the file is made when it is not there."""
+        self._require_time(timeout_seconds)
         where = await self._change("lock", path)
         descriptor = disk.open_to_write(where, DEFAULT_MODE)
         held = False

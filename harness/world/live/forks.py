@@ -6,7 +6,11 @@ import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from multiprocessing.util import get_temp_dir
+from pathlib import Path
 from typing import Any
+
+from harness.world.outside.janitor import Janitor
 
 
 def prepare(preload: Sequence[str]) -> None:
@@ -27,6 +31,7 @@ class Fork:
         preload: Sequence[str],
         ended: Callable[[int], None],
     ) -> None:
+        _begin()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(list(preload))
         self._process = context.Process(target=_exit_with, args=(function, *arguments), daemon=True)
@@ -54,6 +59,15 @@ class Fork:
     def _wait(self, ended: Callable[[int], None]) -> None:
         self._process.join()
         ended(self._process.exitcode or 0)
+
+
+_janitors: list[Janitor] = []
+
+
+def _begin() -> None:
+    """Once: see to it that the socket of the server goes with this process, even if it is killed."""
+    if not _janitors:
+        _janitors.append(Janitor(Path(get_temp_dir())))
 
 
 def _exit_with(function: Callable[..., int], *arguments: Any) -> None:

@@ -16,6 +16,7 @@ from harness.world.live.waiting import Bell
 from harness.world.outside.control import ACTOR_HEADER, FAULT_HEADER, Struck, resolve_message
 from harness.world.ports import Request, Response
 from harness.world.sites import HTTP_ACTIONS, NEVER_SENT, STREAM_ACTIONS, origin
+from harness.world.values import octets
 
 RESETS = ("reset-before", "reset-after")
 INSTEAD = (*RESETS, "answer-after")
@@ -42,6 +43,7 @@ class LiveStream(LivePort):
 
     async def read_event(self, timeout_seconds: float) -> str | None:
         """The next event's data, None at the end."""
+        self._require_time(timeout_seconds)
         fault = await self._reach(self._label, STREAM_ACTIONS)
         if fault is not None:
             self._events.clear()
@@ -139,7 +141,8 @@ class LiveHttp(LivePort):
 
     async def _exchange(self, request: Request, open_timeout: float, read_timeout: float) -> httpx.Response | Response:
         driver, label = self._driver, f"{request.method} {request.url}"
-        struck = await self._reach(label, HTTP_ACTIONS, request.body) or Struck("")
+        driver.require_times(open_timeout, read_timeout)
+        struck = await self._reach(label, HTTP_ACTIONS, octets(request.body)) or Struck("")
         await self._strike_before(struck, open_timeout)
         place = await self._place(request.url)
         began = driver.pace.now()
@@ -169,11 +172,11 @@ class LiveHttp(LivePort):
 
     async def _place(self, url: str) -> Place | None:
         """Where to connect: where the host is, or where whoever steers says. Raises NotSent."""
-        if self._driver.steering is None:
-            return None
         where = origin(url)
         if where.partition(":")[0] not in SCHEMES:
             raise NotSent("dns")
+        if self._driver.steering is None:
+            return None
         answer = await self._driver.ask(resolve_message(self._driver.name, where))
         if "port" not in answer:
             raise NotSent("dns")

@@ -18,6 +18,7 @@ from anyio.abc import AsyncResource
 
 from harness.world.errors import Ambiguous, NotSent
 from harness.world.ports import Request, header
+from harness.world.values import is_sendable
 
 SCHEMES = ("http", "https")
 _OPENED = "send_request_headers.started"
@@ -142,6 +143,8 @@ def written(request: Request, place: Place | None, own_headers: Mapping[str, str
         raise NotSent("dns") from error
     if url.scheme not in SCHEMES or not url.host:
         raise NotSent("dns")
+    if not is_sendable(request.method, request.headers):
+        raise NotSent("refused")
     headers = [(encoded(name), encoded(value)) for name, value in {**request.headers, **own_headers}.items()]
     if header(request.headers, "Host") is None:
         headers.append((b"Host", url.netloc))

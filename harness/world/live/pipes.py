@@ -14,6 +14,7 @@ from collections.abc import Callable
 import anyio
 
 from harness.world.errors import ReadTimeout
+from harness.world.sites import LONGEST_LINE_BYTES
 
 _CHUNK = 65_536
 
@@ -41,11 +42,12 @@ def encoded(line: str) -> bytes:
 class LineReader:
     """Reads lines; a last one without its line break counts. Several may read at the same time."""
 
-    __slots__ = ("_descriptor", "_ended", "_held", "_turn")
+    __slots__ = ("_descriptor", "_ended", "_held", "_searched", "_turn")
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._held = bytearray()
+        self._searched = 0
         self._ended = False
         self._turn = anyio.Lock()
 
@@ -66,7 +68,11 @@ class LineReader:
 
     def _advance(self) -> bool:
         """Read what is there, until a line is whole or the end has come."""
-        while b"\n" not in self._held and not self._ended:
+        while self._held.find(b"\n", self._searched) < 0 and not self._ended:
+            self._searched = len(self._held)
+            if self._searched > LONGEST_LINE_BYTES:
+                self._held, self._searched, self._ended = bytearray(), 0, True
+                break
             if not is_ready(self._descriptor, select.POLLIN):
                 return False
             try:
@@ -81,6 +87,7 @@ class LineReader:
 
     def _take(self) -> str | None:
         line, separator, rest = self._held.partition(b"\n")
+        self._searched = 0
         if not line and not separator:
             return None
         self._held = rest

@@ -7,14 +7,15 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 
-from harness.world.errors import failure
+from harness.world.errors import failure, require_spawnable
 from harness.world.live.children import Running, started
 from harness.world.live.driver import Driver, LivePort
 from harness.world.live.pipes import LineReader, LineWriter
 from harness.world.live.signals import OwnSignals
 from harness.world.outside.control import Launch, launch_message, launched
-from harness.world.outside.setting import NAME_VARIABLE, Setting, without_own
+from harness.world.outside.setting import NAME_VARIABLE, without_own
 from harness.world.sites import PROCESS_ACTIONS, SIGNAL_NUMBERS
+from harness.world.values import require_text
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -36,6 +37,7 @@ class LiveChild(LivePort):
 
     async def write_line(self, line: str) -> None:
         """To its stdin."""
+        require_text(line)
         await self._reach(f"stdin of {self._name}")
         await self._running.stdin.write(line)
 
@@ -46,16 +48,19 @@ class LiveChild(LivePort):
 
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From its stdout."""
+        self._require_time(timeout_seconds)
         await self._reach(f"stdout of {self._name}")
         return await self._running.stdout.read(lambda: self._driver.patience(timeout_seconds))
 
     async def read_error(self, timeout_seconds: float | None = None) -> str | None:
         """From its stderr."""
+        self._require_time(timeout_seconds)
         await self._reach(f"stderr of {self._name}")
         return await self._running.stderr.read(lambda: self._driver.patience(timeout_seconds))
 
     async def wait(self, timeout_seconds: float | None = None) -> int | None:
         """Its exit code."""
+        self._require_time(timeout_seconds)
         await self._reach(f"wait for {self._name}")
         process = self._running.process
         if process.poll() is None:
@@ -91,10 +96,11 @@ class LiveProcesses(LivePort):
             raise failure(errno.ENOENT if fault.action == "enoent" else errno.EACCES, command)
         where = driver.absolute(directory)
         require_enterable(where)
-        if not argv:
+        if not command:
             raise failure(errno.ENOENT, command)
+        require_spawnable(argv, env)
         launch = await self._launch(argv, env, directory)
-        told = {**without_own(env), **launch.env, **self._told(launch.name)}
+        told = {**without_own(env), **launch.env, **driver.setting.told(launch.name, driver.absolute)}
         try:
             running = started(driver, launch.argv, told, where)
         except ValueError as error:  # a text that no program can be given, as one with a null byte
@@ -110,40 +116,29 @@ class LiveProcesses(LivePort):
         count = self._names[name] = self._names.get(name, 0) + 1
         return Launch(tuple(argv), name if count == 1 else f"{name}#{count}", {})
 
-    def _told(self, name: str) -> dict[str, str]:
-        """What a child is told of its world; nothing where there is nothing to tell."""
-        setting = self._driver.setting
-        if setting == Setting(setting.name):
-            return {}
-        return setting._replace(
-            name=name,
-            control=self._absolute(setting.control),
-            events=self._absolute(setting.events),
-            certificates=self._absolute(setting.certificates),
-        ).variables()
-
-    def _absolute(self, path: str) -> str:
-        return self._driver.absolute(path) if path else ""
-
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From this process's stdin."""
+        self._require_time(timeout_seconds)
         await self._reach("stdin")
         return await self._stdin.read(lambda: self._driver.patience(timeout_seconds))
 
     async def write_line(self, line: str) -> None:
         """To this process's stdout."""
+        require_text(line)
         await self._reach("stdout")
         self._driver.printed("stdout", line)
         await self._stdout.write(line)
 
     async def write_error(self, line: str) -> None:
         """To this process's stderr."""
+        require_text(line)
         await self._reach("stderr")
         self._driver.printed("stderr", line)
         await self._stderr.write(line)
 
     async def next_signal(self, timeout_seconds: float | None = None) -> str | None:
         """The next signal sent to this process; from the first call on signals no longer end it."""
+        self._require_time(timeout_seconds)
         self._driver.require_life()
         await self._signals.listen()
         await self._reach("signal")
@@ -152,7 +147,11 @@ class LiveProcesses(LivePort):
 
 def require_enterable(directory: str) -> None:
     """Raise OSError unless a process may make this its current directory."""
-    if not stat.S_ISDIR(os.stat(directory).st_mode):  # noqa: PTH116 - paths are texts here
+    try:
+        mode = os.stat(directory).st_mode  # noqa: PTH116 - paths are texts here
+    except ValueError:  # what no path can hold is none that is there
+        raise failure(errno.ENOENT, directory) from None
+    if not stat.S_ISDIR(mode):
         raise failure(errno.ENOTDIR, directory)
     if not os.access(directory, os.X_OK):
         raise failure(errno.EACCES, directory)

@@ -75,7 +75,7 @@ async def _run(
                 raise WorldFault(f"{driver.name} returned {code!r}, which is no exit code")  # noqa: TRY301
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else 0 if exit_.code is None else FAILED
-        except Exception as error:  # noqa: BLE001 - whatever a program raises is how it ends
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever a program raises is how it ends
             if error not in driver.misuses:
                 driver.complain(driver.name, error)
             code = FAILED

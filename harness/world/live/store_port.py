@@ -11,6 +11,7 @@ from harness.world.live.driver import Driver, LivePort
 from harness.world.live.store import Database, Key, row_lock_file
 from harness.world.live.waiting import locked
 from harness.world.ports import Row
+from harness.world.values import row_values
 
 
 class LiveTransaction(LivePort):
@@ -41,7 +42,7 @@ class LiveTransaction(LivePort):
     async def put(self, table: str, key: str, values: Mapping[str, Any]) -> None:
         """Change a row; waits for whoever holds it. Values that are no JSON are a TypeError."""
         await self._reach_open(f"put row {table}/{key}")
-        content = json.dumps(dict(values))
+        content = json.dumps(row_values(values))
         await self._take((table, key))
         self._pending[table, key] = content
 

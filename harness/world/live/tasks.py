@@ -81,6 +81,7 @@ class LiveTasks(LivePort):
 
     async def wait(self, tasks: Sequence[Task], *, timeout_seconds: float | None = None, first: bool = False) -> None:
         """Until all, or one, are done, or the time is over."""
+        self._require_time(timeout_seconds)
         await self._reach("wait")
         if not all(isinstance(task, LiveTask) for task in tasks):
             raise self._driver.misused("waits for a task that another driver started")

@@ -57,6 +57,7 @@ class LiveClock(LivePort):
     async def sleep(self, seconds: float) -> None:
         """Until that much later."""
         self._driver.require_life()
+        self._require_time(seconds)
         await self._driver.sleep(max(seconds, 0.0))
 
 

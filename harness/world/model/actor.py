@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +17,7 @@ from harness.world.model.scheduler import ScheduledTask, Wait
 from harness.world.model.simulation import Simulation
 from harness.world.model.store_port import ModelStore
 from harness.world.ports import Task
+from harness.world.values import NO_DETAIL, NO_TIME, is_plain
 
 
 class ModelWorld:
@@ -46,7 +48,7 @@ class ModelClock(Port):
     async def sleep(self, seconds: float) -> None:
         """Until that much later."""
         self._require_life()
-        await Wait((), self._simulation.now + max(seconds, 0.0))
+        await Wait((), self._simulation.now + seconds)
 
 
 class ModelEntropy(Port):
@@ -86,6 +88,8 @@ class ModelEvents(Port):
     def emit(self, event: str, /, **details: Any) -> None:
         """Write down that something happened."""
         if self._actor.alive:
+            if not is_plain(details.values()):
+                raise self._simulation.misused(f"{self._actor.name}: {NO_DETAIL}, unlike those of {event}: {details!r}")
             self._simulation.emit(self._actor.name, event, details)
 
 
@@ -132,6 +136,8 @@ class ModelTasks(Port):
 
     async def wait(self, tasks: Sequence[Task], *, timeout_seconds: float | None = None, first: bool = False) -> None:
         """Until all, or one, are done, or the time is over."""
+        if timeout_seconds is not None and not timeout_seconds > -inf:
+            await self._misused(NO_TIME)
         await self._reach("wait")
         until = None if timeout_seconds is None else self._simulation.now + timeout_seconds
         scheduled = [task.scheduled for task in tasks if isinstance(task, ModelTask)]

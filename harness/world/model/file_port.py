@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from math import inf
 
 from harness.world.errors import failure
 from harness.world.model.actors import Actor
@@ -12,6 +13,7 @@ from harness.world.model.port import Port
 from harness.world.model.simulation import Simulation
 from harness.world.ports import Stat
 from harness.world.sites import CHANGE_ACTIONS, READ_ACTIONS, WRITE_ACTIONS, surviving
+from harness.world.values import NO_TIME, octets
 
 TRUNCATED_ACTIONS = WRITE_ACTIONS - {"eacces"}
 
@@ -54,6 +56,8 @@ class ModelFiles(Port):
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """In place: truncated first, so that a kill between the two leaves an empty file."""
         where = self._absolute(path)
+        if content.__class__ is not bytes:
+            content = octets(content)
         struck = refuse(await self._reach(f"write {where}", WRITE_ACTIONS), path)
         simulation, user = self._simulation, self._actor.user
         node = simulation.tree.open(where, mode, user, simulation.now)
@@ -66,6 +70,8 @@ class ModelFiles(Port):
     async def append(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """At the end."""
         where = self._absolute(path)
+        if content.__class__ is not bytes:
+            content = octets(content)
         struck = refuse(await self._reach(f"append {where}", WRITE_ACTIONS), path)
         simulation = self._simulation
         part = surviving(content, struck)
@@ -76,6 +82,8 @@ class ModelFiles(Port):
     async def write_atomic(self, path: str, content: bytes, *, mode: int | None = None) -> None:
         """Temporary file, switch point, rename, switch point. An error leaves no temporary file, a kill does."""
         where = self._absolute(path)
+        if content.__class__ is not bytes:
+            content = octets(content)
         struck = refuse(await self._reach(f"write {where}", WRITE_ACTIONS), path)
         simulation, user = self._simulation, self._actor.user
         tree = simulation.tree
@@ -158,6 +166,8 @@ class ModelFiles(Port):
 
     async def lock(self, path: str, *, timeout_seconds: float | None = None) -> ModelLock | None:
         """An exclusive lock on the file at a path; the file is made when it is not there."""
+        if timeout_seconds is not None and not timeout_seconds > -inf:
+            await self._misused(NO_TIME)
         where = self._absolute(path)
         refuse_new(await self._reach(f"lock {where}", CHANGE_ACTIONS), path)
         simulation = self._simulation

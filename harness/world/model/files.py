@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from harness.world.errors import failure
 from harness.world.ports import Stat
+from harness.world.values import LONGEST_NAME_BYTES, is_long_name, is_path_text
 
 MAXIMUM_LINKS = 40
 NO_NAMES = ("", ".", "..")
@@ -202,6 +204,8 @@ class Tree:
             _permit(holder, _SEARCH, user, inner)
             node = _children(holder, at).get(inner.rpartition("/")[2])
             if node is None:
+                with suppress(FileNotFoundError):
+                    _require_name(name, inner)
                 continue
             yield "list" if node.children is not None else "remove", inner
             if node.children is None:
@@ -226,7 +230,7 @@ class Tree:
 
     def make_link(self, path: str, target: str, user: int, now: float) -> None:
         """A symbolic link; `target` may be relative and need not exist."""
-        if not target:
+        if not target or not is_path_text(target):
             raise failure(errno.ENOENT, path)
         found = self._find(path, user, follow=False)
         if found.node is not None:
@@ -278,6 +282,7 @@ class Tree:
                 continue
             child = children.get(part)
             if child is None:
+                _require_name(part, path)
                 if waiting:
                     raise failure(errno.ENOENT, path)
                 return Found(here, part, None, _joined(reached, part))
@@ -308,6 +313,7 @@ class Tree:
             if child is None:
                 if part in NO_NAMES:
                     return None
+                _require_name(part, path)
                 raise failure(errno.ENOENT, path)
             if child.target is not None:
                 return None
@@ -315,7 +321,11 @@ class Tree:
         if node.children is None:
             return None
         child = node.children.get(name)
-        return Found(node, name, child, path) if child is None or child.target is None else None
+        if child is None:
+            if not name.isascii() or len(name) > LONGEST_NAME_BYTES or "\0" in name:
+                _require_name(name, path)
+            return Found(node, name, None, path)
+        return Found(node, name, child, path) if child.target is None else None
 
     def _make_plainly(self, parts: list[str], mode: int, now: float) -> bool:
         """The common case of making a directory, for root: nothing but directories on the way. False: it is another."""
@@ -331,6 +341,7 @@ class Tree:
         if ".." in missing:
             return False
         for part in missing:
+            _require_name(part, part)
             made = _children(node, part)[part] = _directory(mode, 0, now)
             node.modified = now
             node = made
@@ -341,6 +352,16 @@ def _directory(mode: int, user: int, now: float) -> Node:
     node = Node(mode & 0o7777, user, now)
     node.children = {}
     return node
+
+
+def _require_name(name: str, path: str) -> None:
+    """Raise where nothing can be called that. Asked when nothing is: what is there has a name that can be."""
+    if len(name) <= LONGEST_NAME_BYTES and name.isascii() and "\0" not in name:
+        return
+    if not is_path_text(name):
+        raise failure(errno.ENOENT, path)
+    if is_long_name(name):
+        raise failure(errno.ENAMETOOLONG, path)
 
 
 def _put(found: Found, node: Node, user: int, path: str, now: float) -> None:

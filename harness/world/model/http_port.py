@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
+from math import inf
 
 from harness.world.errors import Ambiguous, NotSent, ReadTimeout
 from harness.world.model.actors import Actor
@@ -12,6 +13,10 @@ from harness.world.model.scheduler import Condition, Wait
 from harness.world.model.simulation import Simulation
 from harness.world.ports import Request, Response, StreamEvent
 from harness.world.sites import HTTP_ACTIONS, NEVER_SENT, STREAM_ACTIONS, origin
+from harness.world.values import NO_TIME, USUAL_METHODS, is_sendable, is_time, octets
+
+FINAL_STATUS = 200
+"""An answer below it is none: the connection breaks."""
 
 
 class ModelStream(Port):
@@ -70,6 +75,8 @@ class ModelStream(Port):
 
     async def read_event(self, timeout_seconds: float) -> str | None:
         """The next event's data, None at the end."""
+        if not timeout_seconds > -inf:
+            await self._misused(NO_TIME)
         fault = await self._reach(self._label, STREAM_ACTIONS)
         simulation = self._simulation
         if fault is not None:
@@ -126,23 +133,25 @@ class ModelHttp(Port):
     ) -> Response:
         simulation = self._simulation
         label = f"{request.method} {request.url}"
+        if request.body.__class__ is not bytes or not open_timeout + read_timeout > -inf:
+            await self._require_possible(request.body, open_timeout + read_timeout)
         fault = await self._reach(label, HTTP_ACTIONS, request.body)
         action = fault.action if fault is not None else ""
-        if action == "open-timeout":
-            await Wait((), simulation.now + open_timeout)
-            raise NotSent("timeout")
-        if action in NEVER_SENT:
-            raise NotSent(action)
+        if action:
+            await self._strike_before(action, open_timeout)
         place = origin(request.url)
         server = simulation.servers.get(place)
         if server is None:
             raise NotSent("dns")
-        if action == "reset-before":
-            raise Ambiguous("reset")
-        if fault is None or action != "answer":
-            response: Response = await self._ask(
-                server.handle, request, simulation.now, self._actor.name, whose=f"the server {place}"
-            )
+        if action != "answer":
+            if request.headers or request.method not in USUAL_METHODS:
+                require_sendable(request)
+            if action == "reset-before":
+                raise Ambiguous("reset")
+            try:
+                response = server.handle(request, simulation.now, self._actor.name)
+            except BaseException as error:  # noqa: BLE001 - a server may end the run with anything
+                await self._failed(error, f"the server {place}")
             if simulation.streams:
                 simulation.streams = [each for each in simulation.streams if each.take()]
         if fault is not None and fault.answer is not None:
@@ -154,9 +163,22 @@ class ModelHttp(Port):
         until = simulation.now + read_timeout
         await self._reach(f"processed {label}")
         await self._wait_until(answered_at, until)
-        if action == "reset-after":
+        if action == "reset-after" or response.status < FINAL_STATUS:
             raise Ambiguous("reset")
         return response
+
+    async def _require_possible(self, body: bytes, seconds: float) -> None:
+        octets(body)
+        if not is_time(seconds):
+            await self._misused(NO_TIME)
+
+    async def _strike_before(self, action: str, open_timeout: float) -> None:
+        """The faults by which nothing is ever sent."""
+        if action == "open-timeout":
+            await Wait((), self._simulation.now + open_timeout)
+            raise NotSent("timeout")
+        if action in NEVER_SENT:
+            raise NotSent(action)
 
     async def _wait_for_answer(self, seconds: float, read_timeout: float) -> None:
         now = self._simulation.now
@@ -168,3 +190,9 @@ class ModelHttp(Port):
             raise Ambiguous("timeout")
         if answered_at > self._simulation.now:
             await Wait((), answered_at)
+
+
+def require_sendable(request: Request) -> None:
+    """Raise NotSent where it cannot be written."""
+    if not is_sendable(request.method, request.headers):
+        raise NotSent("refused")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Awaitable
+from typing import ClassVar, NoReturn
 
 from harness.world.errors import WorldFault
 from harness.world.model.actors import Actor
@@ -65,16 +65,14 @@ class Port:
             await Wait((), None)
         return fault
 
-    async def _ask(self, function: Callable[..., Any], *arguments: Any, whose: str = "") -> Any:
-        """Call what is no part of the subject; when it raises, the run ends, whatever the subject would catch."""
-        try:
-            return function(*arguments)
-        except BaseException as error:  # noqa: BLE001 - a decision source may end the run with anything
-            if whose and isinstance(error, Exception):
-                fault = WorldFault(f"{whose} raised {error!r}")
-                fault.__cause__ = error
-                await Halt(fault)
+    async def _failed(self, error: BaseException, whose: str) -> NoReturn:
+        """What is no part of the subject has raised: the run ends, whatever the subject would catch."""
+        if not isinstance(error, Exception):
             await Halt(error)
+        fault = WorldFault(f"{whose} raised {error!r}")
+        fault.__cause__ = error
+        await Halt(fault)
+        raise Gone
 
     async def _misused(self, message: str) -> NoReturn:
         """The code over the world broke its rules: the run ends, whatever the subject would catch."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
+from math import inf
 
-from harness.world.errors import failure
+from harness.world.errors import failure, require_spawnable
 from harness.world.model.actors import Actor
 from harness.world.model.port import Port
 from harness.world.model.simulation import Simulation
 from harness.world.outside.setting import NAME_VARIABLE
 from harness.world.ports import Program
 from harness.world.sites import PROCESS_ACTIONS, SIGNAL_NUMBERS
+from harness.world.values import NO_TIME, require_text
 
 
 class ModelChild(Port):
@@ -31,6 +33,8 @@ class ModelChild(Port):
 
     async def write_line(self, line: str) -> None:
         """To its stdin."""
+        if line.__class__ is not str:
+            require_text(line)
         await self._reach(f"stdin of {self._child.name}")
         self._child.stdin.write(line, self._simulation.scheduler)
 
@@ -41,16 +45,22 @@ class ModelChild(Port):
 
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From its stdout."""
+        if timeout_seconds is not None and not timeout_seconds > -inf:
+            await self._misused(NO_TIME)
         await self._reach(f"stdout of {self._child.name}")
         return await self._child.stdout.read(self._simulation.scheduler, timeout_seconds)
 
     async def read_error(self, timeout_seconds: float | None = None) -> str | None:
         """From its stderr."""
+        if timeout_seconds is not None and not timeout_seconds > -inf:
+            await self._misused(NO_TIME)
         await self._reach(f"stderr of {self._child.name}")
         return await self._child.stderr.read(self._simulation.scheduler, timeout_seconds)
 
     async def wait(self, timeout_seconds: float | None = None) -> int | None:
         """Its exit code."""
+        if timeout_seconds is not None and not timeout_seconds > -inf:
+            await self._misused(NO_TIME)
         await self._reach(f"wait for {self._child.name}")
         until = None if timeout_seconds is None else self._simulation.now + timeout_seconds
         while self._child.alive:
@@ -80,6 +90,8 @@ class ModelProcesses(Port):
         if fault is not None:
             raise failure(errno.ENOENT if fault.action == "enoent" else errno.EACCES, command)
         simulation.tree.enter(directory, self._actor.user)
+        if command:
+            require_spawnable(argv, env)
         program = await self._launched(argv, env, directory)
         if program is None:
             raise failure(errno.ENOENT, command)
@@ -97,7 +109,7 @@ class ModelProcesses(Port):
 
     async def _launched(self, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Program | None:
         launcher = self._simulation.launcher
-        if launcher is None or not argv:
+        if launcher is None or not argv or not argv[0]:
             return None
         try:
             return launcher(argv, env, directory)
@@ -110,21 +122,29 @@ class ModelProcesses(Port):
 
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From this actor's stdin."""
+        if timeout_seconds is not None and not timeout_seconds > -inf:
+            await self._misused(NO_TIME)
         await self._reach("stdin")
         return await self._actor.stdin.read(self._simulation.scheduler, timeout_seconds)
 
     async def write_line(self, line: str) -> None:
         """To this actor's stdout."""
+        if line.__class__ is not str:
+            require_text(line)
         await self._reach("stdout")
         self._actor.stdout.write(line, self._simulation.scheduler)
 
     async def write_error(self, line: str) -> None:
         """To this actor's stderr."""
+        if line.__class__ is not str:
+            require_text(line)
         await self._reach("stderr")
         self._actor.stderr.write(line, self._simulation.scheduler)
 
     async def next_signal(self, timeout_seconds: float | None = None) -> str | None:
         """The next signal sent to this actor; from the first call on signals no longer end it."""
+        if timeout_seconds is not None and not timeout_seconds > -inf:
+            await self._misused(NO_TIME)
         self._actor.handles_signals = True
         await self._reach("signal")
         until = None if timeout_seconds is None else self._simulation.now + timeout_seconds

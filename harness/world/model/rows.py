@@ -46,9 +46,9 @@ class Changes:
         values = self.pending[key] if key in self.pending else self._table.committed.get(key)
         return None if values is None else Row(key[1], copied(values))
 
-    def change(self, key: Key, values: Mapping[str, Any] | None) -> None:
-        """Note a new value, or None for a deletion."""
-        self.pending[key] = None if values is None else copied(values)
+    def change(self, key: Key, values: dict[str, Any] | None) -> None:
+        """Note a new value that nobody else changes, or None for a deletion."""
+        self.pending[key] = values
 
     def take(self, key: Key) -> bool:
         """Take a row lock if nobody else holds it."""

@@ -14,16 +14,19 @@ from __future__ import annotations
 import time
 from collections.abc import Coroutine, Generator
 from heapq import heappop, heappush
-from math import inf, isnan
+from math import inf
+from opcode import opmap
 from types import CoroutineType
 from typing import Any, NoReturn
 
 from harness.world.errors import WorldFault
 from harness.world.model.decisions import RUN, STALL, Decisions
+from harness.world.values import NO_TIME
 
 STEP_LIMIT = 2_000_000
 WATCHDOG_SECONDS = 60.0
 _WATCHDOG_STEPS = 4_096
+_RAISE = opmap["RAISE_VARARGS"]
 
 
 class Gone(GeneratorExit):
@@ -217,7 +220,7 @@ class Scheduler:
             task.result = stop.value
             self._finish(task)
         except BaseException as error:
-            if not _is_outcome(error):
+            if not is_outcome(error):
                 raise
             task.error = None if isinstance(error, Gone) else error
             self._finish(task)
@@ -241,8 +244,8 @@ class Scheduler:
         until = wait.until_seconds
         if until is None or until == inf:
             return
-        if isnan(until):
-            raise WorldFault(f"{task.name} waits for a time that is no number")
+        if not until > -inf:
+            raise WorldFault(f"{task.name} {NO_TIME}")
         self._set_timer(timers, task, max(until, self.now))
 
     def _set_timer(self, timers: list[Timer], task: ScheduledTask, at_seconds: float) -> None:
@@ -303,9 +306,19 @@ class Scheduler:
             raise Deadlock(f"nothing can go on: {names}")
 
 
-def _is_outcome(error: BaseException) -> bool:
+def is_outcome(error: BaseException) -> bool:
     """Whether it ends a task and no more: whatever a subject raises is told as its outcome."""
-    return isinstance(error, (Exception, Gone)) and not isinstance(error, WorldFault)
+    if isinstance(error, KeyboardInterrupt):
+        return _is_raised_by_code(error)
+    return isinstance(error, (Exception, Gone, SystemExit)) and not isinstance(error, WorldFault)
+
+
+def _is_raised_by_code(error: BaseException) -> bool:
+    """Whether a `raise` did it. If not, whoever runs all this has pressed Ctrl-C, which no subject may swallow."""
+    innermost = error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    return innermost is not None and innermost.tb_frame.f_code.co_code[innermost.tb_lasti] == _RAISE
 
 
 def _innermost(coroutine: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from math import inf
 from typing import Any, Protocol
 
@@ -25,6 +24,7 @@ from harness.world.model.scheduler import (
     Scheduler,
     StepLimit,
     Wait,
+    is_outcome,
 )
 from harness.world.ports import Program, Request, Response, World
 from harness.world.sites import SIGNAL_NUMBERS, origin
@@ -107,6 +107,7 @@ class Simulation:
         self._held: dict[int, int] = {}
         self._released: dict[int, int] = {}
         self._timed_out: list[Hold] = []
+        self._misuses: list[WorldFault] = []
 
     @property
     def now(self) -> float:
@@ -182,6 +183,8 @@ class Simulation:
             verdict, detail = "limit", str(limit)
         finally:
             self._close()
+        if self._misuses:
+            raise self._misuses[0]
         if isinstance(self._source, Replayed):
             self._source.finish()
         taken = self.decisions.taken if isinstance(self.decisions, Recording) else []
@@ -195,6 +198,12 @@ class Simulation:
             tuple(self._timed_out),
             tuple(hold for index, hold in enumerate(self.holds) if index not in self._held),
         )
+
+    def misused(self, message: str) -> WorldFault:
+        """Code broke the rules where it cannot be stopped: to be raised, and by `run` whatever the subject catches."""
+        fault = WorldFault(message)
+        self._misuses.append(fault)
+        return fault
 
     def ended(self, actor: Actor) -> Ended:
         """How an actor ended."""
@@ -289,9 +298,13 @@ class Simulation:
             actor.alive = False
         for task in self.scheduler.tasks:
             if not task.done:
-                # What the dead raise is nobody's outcome; what goes on after it is told by `coroutine ignored`.
-                with suppress(Exception, SystemExit):
+                try:
                     task.coroutine.close()
+                except Exception:  # noqa: BLE001, S110 - what the dead raise is nobody's outcome
+                    pass
+                except BaseException as error:
+                    if not is_outcome(error):
+                        raise
 
 
 __all__ = ["Actor", "Ended", "Launcher", "Outcome", "Server", "Simulation"]

@@ -10,6 +10,7 @@ from harness.world.model.port import Port
 from harness.world.model.rows import Changes
 from harness.world.model.simulation import Simulation
 from harness.world.ports import Row
+from harness.world.values import row_values
 
 
 class ModelTransaction(Port):
@@ -31,10 +32,11 @@ class ModelTransaction(Port):
         return self._changes.read((table, key))
 
     async def put(self, table: str, key: str, values: Mapping[str, Any]) -> None:
-        """Change a row; waits for whoever holds it."""
+        """Change a row; waits for whoever holds it. Values that are no JSON are a TypeError."""
         await self._reach_open(f"put row {table}/{key}")
+        kept = row_values(values)
         await self._take(table, key)
-        self._changes.change((table, key), values)
+        self._changes.change((table, key), kept)
 
     async def delete(self, table: str, key: str) -> None:
         """Delete a row; waits for whoever holds it."""

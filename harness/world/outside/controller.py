@@ -181,13 +181,13 @@ class Controller:
         """End an actor at once."""
         self.signal(actor, "SIGKILL")
 
-    def ended(self, actor: Steered, exit_code: int) -> None:
-        """An actor has ended. What is known first counts."""
+    def ended(self, actor: Steered, exit_code: int, *, is_killed: bool = False) -> None:
+        """An actor has ended. What is known first counts; a program may end by itself as if by a signal."""
         with self.changed:
             if not actor.alive:
                 return
             actor.alive, actor.exit_code = False, exit_code
-            if -exit_code in SIGNALS:
+            if is_killed and -exit_code in SIGNALS:
                 self.emit(actor.name, "killed", {"signal": SIGNALS[-exit_code]})
             self.emit(actor.name, "ended", {"exit_code": exit_code})
 
@@ -362,7 +362,7 @@ class _Connection(socketserver.StreamRequestHandler):
         with controller.changed:
             actor.connections -= 1
             if not actor.connections and actor.alive and not controller.closing:
-                controller.ended(actor, -SIGNAL_NUMBERS[actor.last_signal or "SIGKILL"])
+                controller.ended(actor, -SIGNAL_NUMBERS[actor.last_signal or "SIGKILL"], is_killed=True)
 
 
 def is_running(pid: int) -> bool:

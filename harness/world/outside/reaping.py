@@ -60,3 +60,13 @@ def reap(mark: str, known: Iterable[int] = ()) -> set[int]:
         if left:
             time.sleep(0.005)
     return ended
+
+
+def ancestors(pid: int) -> list[int]:
+    """A process, whoever started it, and so on; only itself where the system does not show processes."""
+    line = [pid]
+    with suppress(OSError, ValueError, IndexError):
+        while line[-1] > 1:
+            told = (PROC / str(line[-1]) / "stat").read_text(encoding="utf-8", errors="replace")
+            line.append(int(told.rpartition(")")[2].split()[1]))
+    return line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 NAME_VARIABLE = "WORLD_ACTOR_NAME"
@@ -71,6 +71,15 @@ class Setting(NamedTuple):
             CERTIFICATES_VARIABLE: self.certificates,
         }
         return {name: value for name, value in told.items() if value}
+
+    def told(self, name: str, absolute: Callable[[str], str]) -> dict[str, str]:
+        """What a child of that name is told, wherever it starts; nothing where there is nothing to tell."""
+        if self == Setting(self.name):
+            return {}
+        control, events, certificates = (
+            absolute(path) if path else "" for path in (self.control, self.events, self.certificates)
+        )
+        return Setting(name, control, events, self.pace, certificates).variables()
 
 
 def setting_from(variables: Mapping[str, str], name: str = "program") -> Setting:

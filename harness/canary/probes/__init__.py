@@ -1,0 +1,1 @@
+"""The probes, a package for each runtime."""

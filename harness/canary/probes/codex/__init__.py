@@ -1,0 +1,1 @@
+"""What is asked of Codex, an area a module."""

@@ -1,0 +1,1 @@
+"""Probes of Pi with its MCP adapter."""

@@ -1,0 +1,105 @@
+"""A keyring of a thread's own, so that what is stored in a probe is seen by its programs and by nobody else.
+
+On Linux without a secret service Pi's adapter keeps credentials in the kernel's keyring: as keys of the type `user`
+in the session's keyring, with a link in the user's persistent one. A thread that has joined a new session keyring
+passes that on to what it starts. The names of servers in a probe are its own, and their keys are taken back after it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from harness.canary.probes.pi.ground import account
+from harness.canary.trial import Trial, TrialError
+
+SERVICE = "pi-mcp-adapter.oauth"
+CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
+"""The numbers of the system calls add_key and keyctl."""
+JOIN, LINK_PERSISTENT, SEARCH, READ, INVALIDATE = 1, 22, 10, 11, 21
+SESSION = -3
+ENTRY_LIMIT, MOST_PARTS = 65_536, 64
+
+
+class Keyring:
+    """What is stored for servers, by their names. Of a fake it is a directory of files."""
+
+    def __init__(self, trial: Trial, names: Iterable[str]) -> None:
+        self._trial, self._names = trial, tuple(names)
+        if not trial.subject.is_fake:
+            joined()
+
+    def read(self, name: str) -> str | None:
+        """What is stored for a server; None where that is nothing."""
+        if self._trial.subject.is_fake:
+            place = self._trial.folder / "keyring" / SERVICE / account(name)
+            return place.read_text(encoding="utf-8") if place.exists() else None
+        key = found(account(name))
+        return None if key is None else content(key)
+
+    def forget(self) -> None:
+        """Take back all that is stored for these servers, in whichever keyring it is."""
+        if self._trial.subject.is_fake:
+            return
+        for name in self._names:
+            for each in (*parts(account(name), self.read(name)), account(name)):
+                while (key := found(each)) is not None and keyctl(INVALIDATE, key, 0, 0) >= 0:
+                    pass
+
+
+def parts(whole: str, text: str | None) -> Iterator[str]:
+    """The accounts of an entry's parts, where it is kept in parts."""
+    try:
+        manifest = json.loads(text or "null")
+    except ValueError:
+        return
+    if isinstance(manifest, dict) and isinstance(manifest.get("chunkCount"), int):
+        for number in range(min(manifest["chunkCount"], MOST_PARTS)):
+            yield f"{whole}.chunk.{manifest.get('chunkDigest')}.{number}"
+
+
+def content(key: int) -> str | None:
+    """What a key holds."""
+    room = ctypes.create_string_buffer(ENTRY_LIMIT)
+    length = keyctl(READ, key, ctypes.addressof(room), ENTRY_LIMIT)
+    return room.raw[:length].decode() if length >= 0 else None
+
+
+@contextmanager
+def keyring(trial: Trial, names: Iterable[str]) -> Iterator[Keyring]:
+    """A keyring for as long as the context. Raises TrialError where the kernel allows none."""
+    made = Keyring(trial, names)
+    try:
+        yield made
+    finally:
+        made.forget()
+
+
+def joined() -> None:
+    """Give this thread a session keyring of its own. Raises TrialError."""
+    if sys.platform != "linux" or platform.machine() not in CALLS:
+        raise TrialError("only the kernel's keyring can be told apart from the user's, and there is none here")
+    if keyctl(JOIN, 0, 0, 0) < 0:
+        raise TrialError(f"the kernel allows no keyring of its own: {os.strerror(ctypes.get_errno())}")
+    keyctl(LINK_PERSISTENT, -1, SESSION, 0)
+
+
+def found(account_name: str) -> int | None:
+    """The key of an account in the session's keyring or below it."""
+    kind = ctypes.create_string_buffer(b"user")
+    described = ctypes.create_string_buffer(f"keyring:{account_name}@{SERVICE}".encode())
+    key = keyctl(SEARCH, SESSION, ctypes.addressof(kind), ctypes.addressof(described))
+    return key if key > 0 else None
+
+
+def keyctl(operation: int, one: int, two: int, three: int) -> int:
+    """The system call; negative where it failed."""
+    library = ctypes.CDLL(None, use_errno=True)
+    number = ctypes.c_long(CALLS[platform.machine()][1])
+    words = (ctypes.c_long(word) for word in (operation, one, two, three, 0))
+    return int(library.syscall(number, *words))

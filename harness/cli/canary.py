@@ -1,0 +1,58 @@
+"""`mcp-harness canary`: what a version of a runtime really does, and what that breaks."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+CANARY_FORMATS = ("text", "json", "markdown", "junit")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument(
+        "what",
+        nargs="*",
+        metavar="RUNTIME@VERSION",
+        help="claude@2.1.328, codex@latest, pi@0.86.1+2.36.0, a bare name for the pinned version, or all for the three "
+        "pinned ones; or list (all claims), install RUNTIME@VERSION..., clean (remove what was installed)",
+    )
+    what = parser.add_argument_group("what is asked")
+    what.add_argument(
+        "--claims", action="append", metavar="GLOB", help="only these claims, e.g. 'claude.key.*'; repeatable"
+    )
+    what.add_argument("--against", metavar="PROFILE", help="hold it against this version (default: the pinned one)")
+    what.add_argument(
+        "--fakes",
+        action="store_true",
+        help="ask the fakes too: they must answer as the programs do; with no runtime named: every fake against what "
+        "was recorded, without any program",
+    )
+    what.add_argument("--workers", type=int, metavar="N", help="so many probes at a time (default: one a core)")
+    kept = parser.add_argument_group("what is kept")
+    kept.add_argument(
+        "--write-profile", action="store_true", help="write a profile of the version and ask the fake that has it"
+    )
+    kept.add_argument(
+        "--profiles", metavar="DIR", help="where --write-profile writes (default: among the profiles that there are)"
+    )
+    kept.add_argument("--record", action="store_true", help="keep what was observed as the record of the version")
+    kept.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        metavar="FORMAT[=PATH]",
+        help=f"{', '.join(CANARY_FORMATS)}; repeatable, PATH - is stdout (default: text)",
+    )
+    parser.add_argument(
+        "--bisect",
+        nargs=2,
+        metavar=("CLAIM", "A..B"),
+        help="find the version between two that changed a claim, by installing some of them",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 nothing broke, 1 something relied on did or a fake differs, 2 unusable, 3 it cannot be had."""
+    exit_code: int = importlib.import_module("harness.cli.canary_jobs").run(arguments)
+    return exit_code

@@ -1,0 +1,230 @@
+"""What `mcp-harness canary` does, apart from its arguments: nobody who asks for help pays for all of this."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from fake_runtimes.profile import PINNED, UnknownProfileError, known_profiles, parse_runtime
+from harness.canary.bisecting import answering, bisect, interval, published
+from harness.canary.checking import Asked, profile_folder, run_canary
+from harness.canary.claims import Claim, all_probes
+from harness.canary.commands import clean_command, install_command
+from harness.canary.differing import shown
+from harness.canary.installing import parse_wanted
+from harness.canary.judging import Verdict
+from harness.canary.records import load_record, record_folder, record_text, recorded_labels
+from harness.canary.result import Checked
+from harness.cli.keeping import keep
+from harness.errors import CannotRunError, UserInputError
+from harness.report.canary.formats import FORMATS
+from harness.report.formats import Target, check_targets, write_text
+from harness.report.masking import mask
+from harness.report.safety import count, visible
+
+LIST, CLEAN, INSTALL, ALL = "list", "clean", "install", "all"
+MOST_WORKERS = 64
+WIDTH = 100
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 nothing broke, 1 something relied on did or a fake differs, 2 unusable, 3 it cannot be had."""
+    with ended_by_signals():
+        if arguments.bisect is not None:
+            claim, versions = arguments.bisect
+            return find_change(claim, versions, arguments)
+        match arguments.what:
+            case ["list", *_]:
+                return list_claims(arguments)
+            case ["clean"]:
+                return say(clean_command(os.environ))
+            case ["clean", *_]:
+                raise UserInputError("canary clean takes no runtime", fix="It removes all that was installed.")
+            case ["install", *named]:
+                texts = [text for name in named or [ALL] for text in pinned_too(name)]
+                return say(install_command(texts, os.environ, tell))
+        return check(arguments)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Whoever ends this by a signal gets what Ctrl-C does: everything that was started is ended first."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    kept = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+# --- measuring
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Measure and report."""
+    targets = parse_targets(arguments.format)
+    asked = asked_by(arguments)
+    canary = run_canary(asked, os.environ, tell)
+    if not canary.checked and canary.missing:
+        raise CannotRunError("; ".join(each.reason for each in canary.missing))
+    if arguments.record:
+        for checked in canary.checked:
+            record(checked)
+    for target in targets:
+        text = FORMATS[target.format](canary)
+        if target.path is None:
+            sys.stdout.write(text)
+        else:
+            write_text(target.path, text)
+    return canary.exit_code
+
+
+def asked_by(arguments: argparse.Namespace) -> Asked:
+    """What the arguments ask for. Raises UserInputError."""
+    named: Sequence[str] = arguments.what
+    if not named and not arguments.fakes:
+        raise UserInputError("no runtime is named", fix="Name one, e.g. claude@2.1.328, or all; or --fakes alone.")
+    if not named and (arguments.write_profile or arguments.record or arguments.against):
+        raise UserInputError("a profile, a record and --against are of a real program", fix="Name a runtime.")
+    if arguments.profiles and not arguments.write_profile:
+        raise UserInputError("--profiles says where --write-profile writes", fix="Give both.")
+    if arguments.workers is not None and not 0 < arguments.workers <= MOST_WORKERS:
+        raise UserInputError(f"--workers is {arguments.workers}", fix=f"Give a number from 1 to {MOST_WORKERS}.")
+    patterns = tuple(arguments.claims or ("*",))
+    texts = [text for name in named for text in pinned_too(name)]
+    if not named:
+        texts = [name.replace("-", "@", 1) for name in known_profiles()]
+    profiles = (Path(arguments.profiles) if arguments.profiles else profile_folder()).resolve()
+    return Asked(
+        wanted=tuple(dict.fromkeys(parse_wanted(text) for text in texts)),
+        patterns=patterns,
+        against=against(arguments.against),
+        with_real=bool(named),
+        with_fakes=arguments.fakes,
+        profiles=profiles if arguments.write_profile else None,
+        workers=arguments.workers or 0,
+    )
+
+
+def pinned_too(name: str) -> tuple[str, ...]:
+    """`all` are the pinned versions."""
+    return tuple(PINNED) if name == ALL else (name,)
+
+
+def against(text: str | None) -> str:
+    """The name of a profile. Raises UserInputError."""
+    if text is None:
+        return ""
+    try:
+        return parse_runtime(text)
+    except UnknownProfileError as error:
+        raise UserInputError(f"--against: {error}") from None
+
+
+def parse_targets(texts: Sequence[str]) -> list[Target]:
+    """Formats with their places. Raises UserInputError."""
+    targets = []
+    for text in texts or ["text"]:
+        name, separator, path = text.partition("=")
+        if name not in FORMATS or (separator and not path):
+            known = ", ".join(FORMATS)
+            raise UserInputError(f'--format: there is no "{text}"', fix=f"Known: {known}, each with =PATH or not.")
+        targets.append(Target(name, None if path in {"", "-"} else path))
+    check_targets(targets)
+    return targets
+
+
+def record(checked: Checked) -> None:
+    """Keep what was observed of a real program. Raises UserInputError."""
+    if checked.real is None:
+        return
+    label = checked.real.label
+    known = {claim.id for probe in all_probes() for claim in probe.claims if claim.family == checked.family}
+    text = record_text(checked.real.observations, load_record(label), known)
+    keep(record_folder() / f"{label}.json", text, "--record")
+    tell(f"{label}: {count(len(checked.real.observations), 'observation')} recorded")
+    broken = [row.claim.id for row in checked.rows if row.verdict in (Verdict.BROKEN, Verdict.KNOWN)]
+    if broken:
+        tell(f"{label}: broken there from now on, as recorded: {', '.join(broken)}")
+
+
+# --- the other jobs
+
+
+def list_claims(arguments: argparse.Namespace) -> int:
+    """All claims, with where they come from and of which versions something is recorded."""
+    patterns = tuple(arguments.claims or ("*",))
+    records = {label: load_record(label) for label in recorded_labels()}
+    claims = [claim for probe in all_probes() for claim in probe.claims]
+    shown_claims = [claim for claim in claims if any(fnmatchcase(claim.id, pattern) for pattern in patterns)]
+    width = min(max((len(claim.id) for claim in shown_claims), default=0), WIDTH // 2)
+    for claim in shown_claims:
+        print(f"{claim.id:<{width}}  {visible(claim.says)}")
+        print(f"{'':<{width}}  {'; '.join(facts(claim, records))}")
+    print(f"{count(len(shown_claims), 'claim')}; ask one with: mcp-harness canary claude --claims ID; exit 0")
+    return 0
+
+
+def facts(claim: Claim, records: dict[str, dict[str, object]]) -> Iterator[str]:
+    """What is known of a claim."""
+    yield claim.source
+    there = {label: record[claim.id] for label, record in records.items() if claim.id in record}
+    broken = [label for label, observed in there.items() if claim.holds(observed) is False]
+    held = [label for label in there if label not in broken]
+    if held:
+        yield f"recorded: {', '.join(held)}"
+    if broken:
+        yield f"broken: {', '.join(broken)}"
+    if not there:
+        yield "recorded nowhere"
+    if claim.not_modelled:
+        yield f"not modelled: {claim.not_modelled}"
+
+
+def find_change(claim: str, versions: str, arguments: argparse.Namespace) -> int:
+    """The version that changed a claim."""
+    began = time.monotonic()
+    if arguments.what:
+        raise UserInputError("--bisect names its versions itself", fix=f"Leave out {' '.join(arguments.what)}.")
+    probe = next((each for each in all_probes() if claim in {one.id for one in each.claims}), None)
+    if probe is None:
+        raise UserInputError(f"there is no claim {claim!r}", fix="mcp-harness canary list names all.")
+    alone = probe._replace(claims=tuple(each for each in probe.claims if each.id == claim))
+    adapter = PINNED[probe.family].partition("+")[2]
+    interval(versions, ())  # refused before anything is looked up
+    candidates = interval(versions, published(probe.family, os.environ, tell))
+    print(f"{claim}: {len(candidates)} versions of {probe.family}, {versions}")
+    found = bisect(candidates, answering(alone, adapter, os.environ, tell), lambda line: print(f"  {line}", flush=True))
+    ending = f"{time.monotonic() - began:.1f} s; seed none; exit 0"
+    if found is None:
+        print(f"SAME  {probe.family} {versions}: both ends answer alike; {ending}")
+        return 0
+    print(f"  was {visible(mask(shown(found.old)))}")
+    print(f"  now {visible(mask(shown(found.new)))}")
+    doubt = f" (or one of {', '.join(found.between)}, which cannot be measured)" if found.between else ""
+    print(f"FOUND  {probe.family}@{found.first_new} changed it{doubt}, {found.last_old} is as before; {ending}")
+    return 0
+
+
+def say(lines: Sequence[str]) -> int:
+    """Print them."""
+    print("\n".join(lines))
+    return 0
+
+
+def tell(line: str) -> None:
+    """A line of progress."""
+    print(f"canary: {line}", file=sys.stderr, flush=True)

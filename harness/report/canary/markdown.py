@@ -1,0 +1,79 @@
+"""The canary's report as Markdown, for a pull request that bumps a pin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.canary.judging import Likeness, Row, Verdict
+from harness.canary.result import Canary, Checked
+from harness.report.canary import summary
+from harness.report.markdown_text import code, plain
+from harness.report.safety import count
+
+
+def render(canary: Canary) -> str:
+    """The whole text; it begins with the verdict."""
+    lines = [f"**{plain(summary.verdict(canary))}**", ""]
+    lines += [f"- not measured: {code(each.label)}: {sentence(each.reason)}" for each in canary.missing]
+    lines += [""] if canary.missing else []
+    for checked in canary.checked:
+        lines += [*section(checked), ""]
+    steps = list(summary.next_steps(canary))
+    lines += ["### Next", "", *(f"- {code(step)}" for step in steps), ""] if steps else []
+    return "\n".join(lines)
+
+
+def section(checked: Checked) -> Iterator[str]:
+    """One version."""
+    yield f"### {plain(summary.heading(checked))}"
+    for block in summary.BLOCKS:
+        rows = checked.with_verdict(*block.verdicts)
+        if rows:
+            yield ""
+            yield f"#### {plain(block.title)}"
+            yield ""
+            yield from (line for row in rows for line in told(row, detailed=block.detailed))
+    yield ""
+    for verdict in (Verdict.HOLDS, Verdict.SAME):
+        rows = checked.with_verdict(verdict)
+        if rows:
+            yield f"- {verdict.value}: {count(len(rows), 'claim')} ({plain(summary.by_area(rows))})"
+    yield from (f"- for a catalog: {sentence(each)}" for each in summary.affected(checked.with_verdict(Verdict.BROKEN)))
+    yield from scenarios(checked)
+    yield from fakes(checked)
+    if checked.written is not None:
+        yield f"- profile written: {code(checked.place)}"
+    yield f"- left behind: {plain('; '.join(checked.left)) or 'nothing'}"
+
+
+def told(row: Row, *, detailed: bool) -> Iterator[str]:
+    """One claim."""
+    yield f"- {code(row.claim.id)} {sentence(row.claim.says if detailed or not row.reason else row.reason)}"
+    if detailed:
+        yield from (f"  - {sentence(line)}" for line in summary.what_changed(row))
+    if row.verdict is Verdict.BROKEN:
+        yield f"  - {plain(summary.rests_on(row))}"
+
+
+def scenarios(checked: Checked) -> Iterator[str]:
+    """The scenarios that fall."""
+    if checked.played is not None:
+        fallen = checked.played.fallen
+        yield f"- scenarios: {checked.played.scenarios} played, {len(fallen)} fail that passed before"
+        yield from (f"  - {code(each.id)} {sentence(each.why)}" for each in fallen)
+
+
+def fakes(checked: Checked) -> Iterator[str]:
+    """How the fake compares."""
+    if checked.fake is None:
+        return
+    yield f"- fake: {plain(summary.fakes(checked))}"
+    for likeness in (Likeness.DIFFERS, Likeness.NOT_COMPARED, Likeness.NOT_MODELLED):
+        for row in checked.with_likeness(likeness):
+            lines = "; ".join(summary.fake_line(row))
+            yield f"  - {code(row.claim.id)} {likeness.value}: {sentence(lines)}"
+
+
+def sentence(text: str) -> str:
+    """A text as Markdown shows it."""
+    return plain(summary.clean(text))

@@ -1,0 +1,207 @@
+"""The sentences that the canary's formats share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from harness.canary.claims import Unstated
+from harness.canary.differing import differences, shown
+from harness.canary.judging import NOTHING, Likeness, Row, Verdict
+from harness.canary.result import Canary, Checked
+from harness.report.masking import mask
+from harness.report.safety import ELLIPSIS, count, shorten, visible
+
+MOST_DIFFERENCES = 4
+FEW = 4
+LONGEST_VALUE = 160
+AROUND = 30
+BREAKS = "BREAKS what Zimmer relies on"
+CHANGES = "CHANGED, nothing of ours relies on it"
+SEED = "seed none"
+
+
+class Block(NamedTuple):
+    """A verdict with its title, the sign of its lines, and whether each claim is told with what it was and is."""
+
+    verdicts: tuple[Verdict, ...]
+    title: str
+    sign: str
+    detailed: bool
+
+
+BLOCKS = (
+    Block((Verdict.BROKEN,), BREAKS, "!", detailed=True),
+    Block((Verdict.CHANGED,), CHANGES, "~", detailed=True),
+    Block((Verdict.UNRECORDED,), "NOT RECORDED of the version it is held against", "?", detailed=False),
+    Block((Verdict.KNOWN,), "BROKEN THERE TOO, as recorded: Zimmer lives with it", "-", detailed=False),
+    Block((Verdict.NOT_MEASURABLE,), "NOT MEASURABLE", "?", detailed=False),
+    Block((Verdict.TIMED_OUT,), "TIMED OUT, never counted as held", "?", detailed=False),
+)
+
+
+def clean(text: str, limit: int = 400) -> str:
+    """A text on one line, of bounded length, without secrets."""
+    return shorten(visible(mask(text)), limit)
+
+
+def heading(checked: Checked) -> str:
+    """Which version, held against which."""
+    probes = len(checked.real.seconds) if checked.real else len(checked.fake.seconds) if checked.fake else 0
+    size = f"{count(len(checked.rows), 'claim')} by {count(probes, 'probe')} in {duration(checked.wall_seconds)}"
+    if checked.real is None:
+        return f"the fake {checked.label} against what was recorded of {checked.against}: {size}"
+    other = f"the pinned {checked.against}" if checked.pinned else checked.against
+    whom = "its own record" if checked.against == checked.label else other
+    digest = f" (sha256 {checked.digest[:12]})" if checked.digest else ""
+    return f"{checked.label} against {whom}: {size}{digest}"
+
+
+def duration(seconds: float) -> str:
+    """`12.3 s`, `3 min 12 s`."""
+    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds) // 60} min {int(seconds) % 60} s"
+
+
+def what_changed(row: Row) -> Iterator[str]:
+    """What it was and what it is, a line for each part."""
+    if row.observed is NOTHING:
+        yield row.reason
+    elif row.before is not NOTHING:
+        yield from changed_parts(row.before, row.observed)
+        if not list(differences(row.before, row.observed)):
+            yield f"as recorded: {value(row.observed)}"
+    elif callable(row.claim.assumes) or isinstance(row.claim.assumes, Unstated):
+        yield f"now {value(row.observed)}"
+    else:
+        yield from changed_parts(row.claim.assumes, row.observed)
+
+
+def changed_parts(old: object, new: object, names: tuple[str, str] = ("was", "now")) -> Iterator[str]:
+    """The differing parts of two observations, not too many."""
+    parts = list(differences(old, new))
+    for part in parts[:MOST_DIFFERENCES]:
+        place = f"{clean(part.place, LONGEST_VALUE)}: " if part.place else ""
+        one, other = excerpts(mask(shown(part.old)), mask(shown(part.new)))
+        yield f"{place}{names[0]} {clean(one, LONGEST_VALUE)}, {names[1]} {clean(other, LONGEST_VALUE)}"
+    if len(parts) > MOST_DIFFERENCES:
+        yield f"and {len(parts) - MOST_DIFFERENCES} more parts (--format json has all)"
+
+
+def by_reason(rows: Iterable[Row], reason: Callable[[Row], str]) -> dict[str, list[Row]]:
+    """Claims by why there is nothing to say of them: a probe answers many, and fails for all of them at once."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(reason(row), []).append(row)
+    return found
+
+
+def ids(rows: Sequence[Row]) -> str:
+    """The claims by their ids, and how many they are where they are many."""
+    listed = ", ".join(row.claim.id for row in rows)
+    return listed if len(rows) < FEW else f"{len(rows)} claims: {listed}"
+
+
+def value(of: object) -> str:
+    """An observation, shortened."""
+    return clean(shown(of), LONGEST_VALUE)
+
+
+def excerpts(one: str, other: str) -> tuple[str, str]:
+    """Two texts from shortly before where they begin to differ to shortly after, where they are long."""
+    if max(len(one), len(other)) <= LONGEST_VALUE:
+        return one, other
+    begin = alike_letters(one, other)
+    end = alike_letters(one[begin:][::-1], other[begin:][::-1])
+    first = max(0, begin - AROUND)
+    found = []
+    for text in (one, other):
+        last = min(len(text), len(text) - end + AROUND)
+        found.append(f"{ELLIPSIS if first else ''}{text[first:last]}{ELLIPSIS if last < len(text) else ''}")
+    return found[0], found[1]
+
+
+def alike_letters(one: str, other: str) -> int:
+    """How many letters two texts begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def rests_on(row: Row) -> str:
+    """Which requirements rest on a claim."""
+    return f"rules: {', '.join(row.claim.relied_on)}" if row.claim.relied_on else "no rule names it"
+
+
+def fake_line(row: Row) -> Iterator[str]:
+    """Why the fake is not like the real one."""
+    if row.fake_reason:
+        yield clean(row.fake_reason)
+        return
+    real = row.observed if row.verdict is not None else row.before
+    yield from changed_parts(real, row.faked, ("real", "fake"))
+
+
+def by_area(rows: Iterable[Row]) -> str:
+    """`key 13, refresh 4`: how many claims of each area."""
+    areas = Counter(row.claim.id.split(".")[1] for row in rows)
+    return ", ".join(f"{area} {number}" for area, number in areas.items())
+
+
+def affected(rows: Iterable[Row]) -> tuple[str, ...]:
+    """What in a catalog is touched, each once."""
+    return tuple(dict.fromkeys(row.claim.affects for row in rows if row.claim.affects))
+
+
+def fakes(checked: Checked) -> str:
+    """How the fake compares."""
+    compared = checked.with_likeness(Likeness.AGREES, Likeness.DIFFERS)
+    agree = len(checked.with_likeness(Likeness.AGREES))
+    others = [
+        f"{number} {likeness.value}"
+        for likeness in (Likeness.DIFFERS, Likeness.NOT_MODELLED, Likeness.NOT_COMPARED)
+        if (number := len(checked.with_likeness(likeness)))
+    ]
+    return f"{agree}/{len(compared)} claims agree with the fake{''.join(f'; {each}' for each in others)}"
+
+
+def next_steps(canary: Canary) -> Iterator[str]:
+    """What to do now."""
+    for checked in canary.checked:
+        broken = checked.with_verdict(Verdict.BROKEN, Verdict.CHANGED)
+        if checked.real is None or not broken or checked.label == checked.against:
+            continue
+        if checked.written is None and checked.played is None:
+            yield f"mcp-harness canary {checked.label} --write-profile"
+        if checked.played is not None and checked.played.fallen:
+            yield f"mcp-harness run {checked.played.fallen[0].id} --runtime {checked.label}"
+        old = checked.against.partition("@")[2]
+        yield f"mcp-harness canary --bisect {broken[0].claim.id} {old}..{checked.version}"
+
+
+def word(canary: Canary) -> str:
+    """The verdict in a word or two."""
+    return {0: "PASS", 1: "FAIL"}.get(canary.exit_code, "NOT RUN")
+
+
+def verdict(canary: Canary) -> str:
+    """The last line."""
+    fallen = sum(len(each.played.fallen) for each in canary.checked if each.played)
+    left = sum(len(each.left) for each in canary.checked)
+    worst_first = (
+        (canary.count(Verdict.BROKEN), "broken"),
+        (fallen, "failing " + ("scenario" if fallen == 1 else "scenarios")),
+        (left, "left behind"),
+        (canary.count(Verdict.TIMED_OUT), "timed out"),
+        (canary.count(Verdict.NOT_MEASURABLE), "not measurable"),
+        (canary.count(Verdict.CHANGED), "changed"),
+        (canary.count(Verdict.KNOWN), "broken as recorded"),
+        (canary.count(Verdict.UNRECORDED), "not recorded"),
+        (canary.count(Verdict.HOLDS, Verdict.SAME), "held"),
+        (len(canary.missing), "runtime not there" if len(canary.missing) == 1 else "runtimes not there"),
+    )
+    said = [", ".join(f"{number} {words}" for number, words in worst_first if number)]
+    of_fakes = ", ".join(
+        f"{number} {likeness.value}" for likeness in Likeness if (number := canary.count_fakes(likeness))
+    )
+    said.append(f"fakes: {of_fakes}" if of_fakes else "")
+    told = "; ".join(part for part in said if part) or "no claim was asked for"
+    return f"{word(canary)}  {told}; {canary.seconds:.1f} s; {SEED}; exit {canary.exit_code}"

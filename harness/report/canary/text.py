@@ -1,0 +1,124 @@
+"""The canary's report for a terminal: worst first, readable without colour."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from harness.canary.judging import Likeness, Row, Verdict
+from harness.canary.result import Canary, Checked
+from harness.report.canary import summary
+from harness.report.safety import count, pad
+
+WIDTH = 100
+LABEL = 17
+WIDEST_ID = 44
+
+
+def render(canary: Canary) -> str:
+    """The whole report; the last line says verdict, counts, time, seed and exit code."""
+    blocks = [list(_missing(canary)), *(list(_checked(each)) for each in canary.checked)]
+    lines = [line for block in blocks if block for line in (*block, "")]
+    steps = [f"  {'next:' if not number else '':<6}{step}" for number, step in enumerate(summary.next_steps(canary))]
+    return "".join(f"{line.rstrip()}\n" for line in (*lines, *steps, summary.verdict(canary)))
+
+
+def _missing(canary: Canary) -> Iterator[str]:
+    for each in canary.missing:
+        yield from _wrap("", f"NOT MEASURED  {each.label}: {summary.clean(each.reason)}", "  ")
+
+
+def _checked(checked: Checked) -> Iterator[str]:
+    yield from _wrap("", summary.heading(checked), "  ")
+    if not checked.recorded:
+        yield f"  nothing is recorded of {checked.against}"
+    yield ""
+    for block in summary.BLOCKS:
+        yield from _block(block, checked.with_verdict(*block.verdicts))
+    for verdict in (Verdict.HOLDS, Verdict.SAME):
+        rows = checked.with_verdict(verdict)
+        if rows:
+            yield from _labelled(verdict.name, f"{count(len(rows), 'claim')} ({summary.by_area(rows)})")
+    touched = summary.affected(checked.with_verdict(Verdict.BROKEN))
+    for number, text in enumerate(touched):
+        yield from _labelled("FOR A CATALOG" if not number else "", summary.clean(text))
+    yield from _scenarios(checked)
+    yield from _fakes(checked)
+    if checked.written is not None:
+        yield from _profile(checked)
+    alone = sorted({name for measured in (checked.real, checked.fake) if measured for name in measured.alone})
+    if alone:
+        yield from _labelled("TWICE", f"{', '.join(alone)}: what was said with nothing beside them counts")
+    yield from _labelled("LEFT BEHIND", "; ".join(checked.left) or "0 processes, 0 files")
+
+
+def _block(block: summary.Block, rows: Sequence[Row]) -> Iterator[str]:
+    if not rows:
+        return
+    yield f"  {block.title}"
+    if not block.detailed:
+        for reason, alike in summary.by_reason(rows, lambda row: row.reason).items():
+            told = summary.clean(reason or alike[0].claim.says if len(alike) == 1 else reason)
+            yield from _wrap(f"  {block.sign} ", f"{summary.ids(alike)}{f'  {told}' if told else ''}", " " * 6)
+        return
+    width = min(max(len(row.claim.id) for row in rows), WIDEST_ID)
+    for row in rows:
+        head = f"  {block.sign} {pad(row.claim.id, width)} "
+        hanging = " " * 6
+        yield from _wrap(head, summary.clean(row.claim.says), hanging)
+        for line in summary.what_changed(row):
+            yield from _wrap(hanging, line, hanging + "  ")
+        if Verdict.BROKEN in block.verdicts:
+            yield from _wrap(hanging, summary.rests_on(row), hanging + "  ")
+
+
+def _scenarios(checked: Checked) -> Iterator[str]:
+    if checked.played is None:
+        return
+    fallen = checked.played.fallen
+    told = f"{count(checked.played.scenarios, 'scenario')} played with this profile: "
+    failing = f"{count(len(fallen), 'fails', 'fail')} that passed before" if fallen else "none fails that passed before"
+    yield from _labelled("SCENARIOS", told + failing)
+    for each in fallen:
+        yield from _labelled("", f"! {each.id} ({each.verdict}): {summary.clean(each.why)}")
+
+
+def _fakes(checked: Checked) -> Iterator[str]:
+    if checked.fake is None:
+        return
+    yield from _labelled("FAKE", summary.fakes(checked))
+    for row in checked.with_likeness(Likeness.DIFFERS):
+        yield from _wrap("    ! ", f"{row.claim.id} {summary.clean(row.claim.says)}", " " * 8)
+        for line in summary.fake_line(row):
+            yield from _wrap(" " * 8, line, " " * 10)
+    for likeness in (Likeness.NOT_COMPARED, Likeness.NOT_MODELLED):
+        reasons = summary.by_reason(checked.with_likeness(likeness), lambda row: row.fake_reason)
+        for reason, alike in reasons.items():
+            told = f"{likeness.value}, {summary.clean(reason)}: {summary.ids(alike)}"
+            yield from _wrap("    - ", told, " " * 8)
+
+
+def _profile(checked: Checked) -> Iterator[str]:
+    written = checked.written
+    if written is None:
+        return
+    changed = f"{len(written.changed)} changed ({', '.join(written.changed)})" if written.changed else "none changed"
+    told = f"{checked.place}: {count(len(written.derived), 'line')} measured, {changed}, {len(written.kept)} only kept"
+    yield from _labelled("PROFILE", told)
+    for problem in written.problems:
+        yield from _labelled("", f"? {summary.clean(problem)}")
+
+
+def _labelled(label: str, text: str) -> Iterator[str]:
+    yield from _wrap(pad(f"  {label}", LABEL) + " ", text, " " * (LABEL + 1))
+
+
+def _wrap(head: str, text: str, hanging: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width=WIDTH,
+        initial_indent=head,
+        subsequent_indent=hanging,
+        break_long_words=True,
+        break_on_hyphens=False,
+    ) or [head]

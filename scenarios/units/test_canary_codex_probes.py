@@ -1,0 +1,89 @@
+"""The probes of Codex give, of the fakes, what was recorded of the real programs: so the fakes stay certified."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fake_runtimes.profile import load_profile
+from harness.canary.claims import chosen
+from harness.canary.judging import alike
+from harness.canary.probes.codex.names import limit
+from harness.canary.probes.codex.parsing import PLACE, without_place
+from harness.canary.probes.codex.refresh import after
+from harness.canary.profile_writing import derived_fields, fields_of
+from harness.canary.records import load_record
+from harness.canary.running import measure
+from harness.canary.subject import fake_of
+
+VERSIONS = ("codex-0.146.0", "codex-0.169.0")
+AT_A_TIME = 8
+"""Most of a probe's time is waiting."""
+CLAIMS = {claim.id: claim for probe in chosen("codex") for claim in probe.claims}
+KNOWN_BROKEN = {
+    "codex.wait.optional": VERSIONS[1:],
+    "codex.wait.hang": VERSIONS[1:],
+}
+"""Claims that do not hold of the real programs, and of which versions."""
+
+
+@pytest.mark.parametrize("label", VERSIONS)
+def test_the_fake_does_what_was_recorded_of_the_real_program(label):
+    (measured,) = measure([(fake_of(load_profile(label)), chosen("codex"))], workers=AT_A_TIME)
+    record = load_record(label)
+    modelled = [name for name, claim in CLAIMS.items() if not claim.not_modelled]
+    differing = {
+        name: (record.get(name), measured.observations.get(name))
+        for name in modelled
+        if name not in measured.observations or not alike(record.get(name), measured.observations[name])
+    }
+    assert differing == {}
+    assert measured.left == ()
+
+
+@pytest.mark.parametrize("label", VERSIONS)
+def test_every_claim_is_recorded_and_holds_but_for_those_that_are_known_not_to(label):
+    record = load_record(label)
+    assert set(record) == set(CLAIMS)
+    broken = {name for name, claim in CLAIMS.items() if claim.holds(record[name]) is False}
+    assert broken == {name for name, versions in KNOWN_BROKEN.items() if label in versions}
+
+
+@pytest.mark.parametrize("label", VERSIONS)
+def test_every_line_of_the_profile_follows_from_what_was_recorded(label):
+    profile = load_profile(label)
+    derived, problems = derived_fields(profile, CLAIMS.values(), load_record(label))
+    told = {name: tuple(each.value) if isinstance(each.value, list) else each.value for name, each in derived.items()}
+    expected = {field: getattr(profile, field) for field in fields_of(profile) if field != "version"}
+    assert (told, problems) == (expected, [])
+
+
+def test_no_observation_holds_anything_of_the_moment():
+    moment = re.compile(r"127\.0\.0\.1:\d|mcp-trial|\b20\d\d-\d\d-\d\dT|\b1[67]\d{8,}\b")
+    for label in VERSIONS:
+        record = load_record(label)
+        assert [name for name, value in record.items() if moment.search(str(value))] == []
+
+
+def test_a_limit_is_read_off_the_first_name_that_was_cut():
+    whole, cut = "mcp__a/" + "s" * 52, "mcp__a/ttt_0123456789ab"
+    assert limit([whole, cut]) == len("mcp__a") + len("ttt_0123456789ab") + 2
+    with pytest.raises(IndexError):
+        limit([whole])
+
+
+def test_places_in_files_do_not_count():
+    said = "0: $HOME/.codex/config.toml:4:1: url is not supported for stdio"
+    assert PLACE.sub(r"\1", said) == "url is not supported for stdio"
+    assert PLACE.sub(r"\1", "Error: $HOME/.codex/config.toml:1:1: unknown field") == "Error: unknown field"
+    assert without_place("failed to load: /x/config.toml:4:1: bad") == "failed to load: bad"
+
+
+def test_what_became_of_an_entry_is_told_by_the_fields_that_changed():
+    before = {"server_name": "a", "server_url": "u", "access_token": "x", "expires_at": 1, "more": 1}
+    now = {**before, "access_token": "y", "expires_at": 1_800_000_000_000}
+    del now["more"]
+    assert after(before, {"k": now}) == {"access_token": "another", "expires_at": "milliseconds", "more": None}
+    assert after(before, {"k": now, "l": before}) == "2 entries"
+    assert after(before, None) == "0 entries"

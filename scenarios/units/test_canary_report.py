@@ -1,0 +1,197 @@
+"""What an observation means, and how the reports tell it."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+import xmlschema
+
+from harness.canary.claims import Claim
+from harness.canary.differing import differences
+from harness.canary.judging import NOTHING, Likeness, Verdict, alike, judge
+from harness.canary.result import Canary, Missing
+from harness.canary.running import NOT_MEASURABLE, Problem
+from harness.canary.subject import FAKE, REAL
+from harness.cli.canary import CANARY_FORMATS
+from harness.report.canary.formats import FORMATS
+from harness.report.canary.json import SCHEMA
+from harness.report.canary.summary import excerpts
+from scenarios.report_schemas import schema, validate
+from scenarios.units.canary_results import BEFORE, NOW, SECRET, checked, clean, measured, upgrade
+
+XSD = xmlschema.XMLSchema((files("harness.report") / "schemas/junit.xsd").read_text("utf-8"))
+
+
+def row_of(claim, *, before=NOTHING, real=NOTHING, fake=NOTHING, problem=None):
+    """The row of one claim; what is NOTHING is not there."""
+
+    def given(value):
+        return {} if value is NOTHING else {claim.id: value}
+
+    (row,) = judge(
+        [claim],
+        before=given(before),
+        real=None if real is NOTHING and problem is None else measured(REAL, given(real), problem or {}),
+        fake=None if fake is NOTHING else measured(FAKE, given(fake), {}),
+    )
+    return row
+
+
+ASSUMED = Claim("claude.a.b", "", assumes=True, relied_on=("x",))
+CONDITION = Claim("claude.a.b", "", assumes=lambda observed: observed > 3)
+FREE, RESTED_ON = Claim("claude.a.b", ""), Claim("claude.a.b", "", relied_on=("x",))
+
+
+@pytest.mark.parametrize(
+    ("claim", "before", "observed", "verdict"),
+    [
+        (ASSUMED, NOTHING, True, Verdict.HOLDS),
+        (ASSUMED, False, True, Verdict.HOLDS),
+        (ASSUMED, NOTHING, False, Verdict.BROKEN),
+        (ASSUMED, True, False, Verdict.BROKEN),
+        (ASSUMED, False, False, Verdict.KNOWN),
+        (ASSUMED, False, None, Verdict.KNOWN),
+        (CONDITION, 4, 5, Verdict.HOLDS),
+        (CONDITION, 4, 3, Verdict.BROKEN),
+        (CONDITION, 2, 3, Verdict.KNOWN),
+        (FREE, NOTHING, 1, Verdict.UNRECORDED),
+        (FREE, None, None, Verdict.SAME),
+        (FREE, 1, 2, Verdict.CHANGED),
+        (FREE, 1, True, Verdict.CHANGED),
+        (RESTED_ON, 1, 2, Verdict.BROKEN),
+        (RESTED_ON, 1, 1, Verdict.SAME),
+    ],
+)
+def test_a_verdict_is_of_the_assumption_first_and_then_of_the_record(claim, before, observed, verdict):
+    assert row_of(claim, before=before, real=observed).verdict is verdict
+
+
+def test_a_claim_without_observation_never_holds():
+    row = row_of(ASSUMED, before=True, problem={ASSUMED.id: Problem(NOT_MEASURABLE, "no macOS here")})
+    assert (row.verdict, row.reason, row.fails) == (Verdict.NOT_MEASURABLE, "no macOS here", False)
+
+
+@pytest.mark.parametrize(
+    ("claim", "before", "real", "fake", "likeness"),
+    [
+        (FREE, NOTHING, {"a": 1, "b": 2}, {"b": 2, "a": 1}, Likeness.AGREES),
+        (FREE, 1, 2, 1, Likeness.DIFFERS),
+        (FREE, 1, NOTHING, 1, Likeness.AGREES),
+        (FREE, 1, NOTHING, 2, Likeness.DIFFERS),
+        (FREE, NOTHING, NOTHING, 2, Likeness.NOT_COMPARED),
+        (FREE._replace(not_modelled="why"), 1, 2, 1, Likeness.NOT_MODELLED),
+    ],
+)
+def test_a_fake_is_held_against_the_program_or_against_its_record(claim, before, real, fake, likeness):
+    assert row_of(claim, before=before, real=real, fake=fake).likeness is likeness
+
+
+def test_a_fake_without_an_answer_differs():
+    row = judge([FREE], before={FREE.id: 1}, real=None, fake=measured(FAKE, {}, {FREE.id: Problem("x", "KeyError")}))[0]
+    assert (row.likeness, row.fake_reason, row.fails) == (Likeness.DIFFERS, "KeyError", True)
+
+
+def test_differences_are_told_by_their_smallest_parts():
+    old = {"same": 1, "list": [1, {"x": 2}], "gone": 0, "longer": [1]}
+    new = {"same": 1, "list": [1, {"x": 3}], "came": 0, "longer": [1, 2]}
+    assert [tuple(each) for each in differences(old, new)] == [
+        ("list[1].x", 2, 3),
+        ("gone", 0, NOTHING),
+        ("longer", [1], [1, 2]),
+        ("came", NOTHING, 0),
+    ]
+    assert list(differences(old, old)) == []
+    assert not alike([True], [1])
+
+
+def test_long_texts_are_shown_where_they_differ():
+    one, other = excerpts(f"{'a' * 300}, code 429{'b' * 300}", f"{'a' * 300}, code 430: later{'b' * 300}")
+    assert one == f"...{'a' * 22}, code 429{'b' * 30}..."
+    assert other == f"...{'a' * 22}, code 430: later{'b' * 30}..."
+    assert excerpts("short", "shorter") == ("short", "shorter")
+
+
+# --- exit codes and last lines
+
+
+def test_what_broke_makes_it_1_what_is_missing_3_and_nothing_decided_never_passes():
+    missing = (Missing("codex@1.0.0", "why"),)
+    assert upgrade().exit_code == 1
+    assert clean().exit_code == 0
+    assert clean()._replace(missing=missing).exit_code == 3
+    assert upgrade()._replace(missing=missing).exit_code == 1
+    undecided = checked(None, measured(FAKE, NOW, {}), before={})
+    assert Canary((undecided,), (), 1.0, 2).exit_code == 3
+
+
+def test_what_is_left_behind_fails():
+    left = clean().checked[0]
+    real = measured(REAL, {}, {}, left=("process 7 of keys",))
+    assert Canary((left._replace(real=real),), (), 1.0, 2).exit_code == 1
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("run", [upgrade(), clean()], ids=["upgrade", "clean"])
+def test_reports_look_as_they_did(name, run, snapshot):
+    assert FORMATS[name](run) == snapshot
+
+
+def test_the_text_is_narrow_and_ends_with_verdict_counts_time_seed_and_exit_code():
+    lines = FORMATS["text"](upgrade()).splitlines()
+    assert lines[-1].startswith("FAIL  2 broken, 1 failing scenario, ")
+    assert "; fakes: 1 differs, 2 not compared, 1 not modelled, 7 agrees; " in lines[-1]
+    assert lines[-1].endswith("; 97.0 s; seed none; exit 1")
+    assert max(map(len, lines[:-1])) <= 100
+    order = [next(at for at, line in enumerate(lines) if word in line) for word in ("BREAKS", "CHANGED,", "HOLDS")]
+    assert order == sorted(order)
+
+
+def test_no_format_shows_a_secret():
+    for render in FORMATS.values():
+        assert SECRET not in render(upgrade())
+
+
+def test_the_command_knows_every_format():
+    assert set(FORMATS) == set(CANARY_FORMATS)
+
+
+# --- JSON and JUnit
+
+
+@pytest.mark.parametrize("run", [upgrade(), clean()], ids=["upgrade", "clean"])
+def test_the_document_fits_its_schema(run):
+    report = json.loads(FORMATS["json"](run))
+    validate("canary-report", report)
+    assert schema("canary-report")["properties"]["schema"]["const"] == SCHEMA == report["schema"]
+    report["runtimes"][0]["claims"][0]["surprise"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="surprise"):
+        validate("canary-report", report)
+
+
+def test_the_document_holds_whole_observations():
+    report = json.loads(FORMATS["json"](upgrade()))
+    claims = {each["id"]: each for each in report["runtimes"][0]["claims"]}
+    changed = claims["claude.protocol.order"]
+    assert (changed["recorded"], changed["observed"]) == ([BEFORE[changed["id"]]], [NOW[changed["id"]]])
+    assert claims["claude.keychain.macos"]["observed"] == []
+    assert claims["claude.log.closed"]["requirements"] == ["failure-stderr-rejection", "status-claude-log-wording"]
+
+
+def test_junit_has_a_case_for_each_claim_and_for_each_answer_of_the_fake():
+    text = FORMATS["junit"](upgrade())
+    XSD.validate(text)
+    root = ElementTree.fromstring(text)  # noqa: S314 - written by ourselves
+    cases = {case.get("name"): case for case in root.iter("testcase")}
+    kinds = {name: [each.tag for each in case if each.tag != "system-out"] for name, case in cases.items()}
+    assert kinds["claude.log.closed"] == ["failure"]
+    assert kinds["claude.log.closed (fake)"] == ["failure"]
+    assert kinds["claude.refresh.dropped"] == ["error"]
+    assert kinds["claude.keychain.macos"] == ["skipped"]
+    assert kinds["claude.key.plain"] == kinds["claude.protocol.probe"] == []
+    assert kinds["scenario 498"] == ["failure"]
+    assert kinds["codex@9.9.9"] == ["error"]
+    assert root.get("failures") == str(sum(kind == ["failure"] for kind in kinds.values()))
