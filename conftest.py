@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -15,6 +17,12 @@ IN_CI = settings.default is not None and settings.default.derandomize
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=IN_CI, print_blob=True)
 settings.register_profile("nightly", max_examples=2_000, deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("default")
+
+
+def pytest_configure() -> None:
+    """Whoever runs the tests in the background may have them ignore ^C, and with them all that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -20,6 +20,7 @@ from fake_runtimes.pi.variables import KEYRING_VARIABLE
 from fake_servers.models import ModelServer
 from fake_servers.mounts import Mount
 from fake_servers.mounts.mount import Server
+from harness.canary.cache import cache_folder
 from harness.canary.script import Script, asked_of_fake, plan_text
 from harness.canary.settings import KEPT_TEMPORARY, NOBODY, kept_folder, model_server, of_servers, settings_of
 from harness.canary.subject import Subject
@@ -269,7 +270,8 @@ class Trial:
 
     def normal(self, text: str) -> str:
         """A text with nothing of this moment in it: ports, folders, times and the like have names."""
-        for path, name in ((self.project, "$PROJ"), (self.home, "$HOME"), (self.folder, "$TRIAL")):
+        folders = {self.project: "$PROJ", self.home: "$HOME", self.folder: "$TRIAL", cache_folder(os.environ): "$CACHE"}
+        for path, name in folders.items():
             text = text.replace(str(path), name)
         for pattern, name in NORMAL_FORMS:
             text = pattern.sub(name, text)

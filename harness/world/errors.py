@@ -6,6 +6,8 @@ import errno
 import os
 from collections.abc import Mapping, Sequence
 
+from harness.world.values import is_passed_on
+
 
 class WorldFault(Exception):  # noqa: N818 - the name says whose fault it is
     """The code over the world broke its rules, or the driver did: a fault of the harness, never of a subject."""
@@ -42,13 +44,6 @@ def failure(number: int, path: str) -> OSError:
 
 def require_spawnable(argv: Sequence[str], env: Mapping[str, str]) -> None:
     """Raise OSError with EINVAL where no process can be given this: a null byte, a lone surrogate, a name with `=`."""
-    fits = all(name and "=" not in name for name in env)
-    if not fits or not all(map(_is_passed_on, (*argv, *env, *env.values()))):
+    names = "".join(env)
+    if "" in env or "=" in names or not is_passed_on("".join((names, *argv, *env.values()))):
         raise failure(errno.EINVAL, argv[0] if argv else "")
-
-
-def _is_passed_on(text: str) -> bool:
-    try:
-        return b"\0" not in text.encode(errors="surrogateescape")
-    except UnicodeEncodeError:
-        return False

@@ -97,7 +97,6 @@ def interrupted(folder: Path, name: str, after_events: int) -> subprocess.Comple
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=heeding_interrupts,
     ) as child:
         until = time.monotonic() + PATIENCE_SECONDS
         while len(marked(f"{CONTROL_VARIABLE}={folder}/")) < after_events and time.monotonic() < until:
@@ -106,11 +105,6 @@ def interrupted(folder: Path, name: str, after_events: int) -> subprocess.Comple
         os.kill(child.pid, getattr(signal, name))
         out, errors = child.communicate(timeout=PATIENCE_SECONDS)
     return subprocess.CompletedProcess(command, child.returncode, out, errors)
-
-
-def heeding_interrupts() -> None:
-    """Whoever runs the tests in the background may have had them ignore ^C; the command is to heed it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("processes", [1, 2])

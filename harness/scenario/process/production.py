@@ -28,7 +28,6 @@ class ProcessProduction(Production):
     def __init__(self, scenario: Scenario, runtime: Runtime, *, notes_points: bool = False) -> None:
         super().__init__(scenario, runtime)
         require_short_paths()
-        prepare(PRELOADED)
         self.stage = self.staged(notes_points=notes_points)
         try:
             self.begin(self.stage, self.stage.faults)
@@ -38,6 +37,7 @@ class ProcessProduction(Production):
 
     def staged(self, *, notes_points: bool) -> ProcessStage:
         """What it is played on."""
+        prepare(PRELOADED)
         pace = anchored(self.scenario.time_scale, DEFAULT_START_SECONDS)
         return ProcessStage(self.cast, pace, variant=variant_name(), notes_points=notes_points)
 

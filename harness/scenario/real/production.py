@@ -11,10 +11,12 @@ from harness.scenario.cast import Known
 from harness.scenario.model import REAL, Scenario, Start
 from harness.scenario.operator import applies
 from harness.scenario.process.production import ProcessProduction, variant_name
+from harness.scenario.process.stage import PRELOADED
 from harness.scenario.production import Judged, Report
 from harness.scenario.real.knowing import silent_reasons, untold_reasons, waits
 from harness.scenario.real.stage import RealStage
 from harness.scenario.verdicts import Verdict
+from harness.world.live.forks import prepare
 from harness.world.model import Hold
 
 LIMIT_SECONDS = 240.0
@@ -32,6 +34,7 @@ class RealProduction(ProcessProduction):
         programs = {
             each.label: cached(each.label, f"the tier {REAL}") for each in runtimes_of(self.scenario, self.runtime)
         }
+        prepare(PRELOADED)
         return RealStage(self.cast, programs, variant=variant_name(), notes_points=notes_points)
 
     def servers(self) -> Sequence[Known]:

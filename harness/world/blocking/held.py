@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from harness.world.errors import failure
-from harness.world.values import is_path_text
+from harness.world.values import is_passed_on
 
 _PLACE = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -43,7 +43,7 @@ def place(path: str, *, follow: bool) -> int:
 
 def chmod(path: str, mode: int) -> None:
     """Change permission bits of what is really at this path. ELOOP where any part of it is a link."""
-    if not is_path_text(path):
+    if not is_passed_on(path):
         raise failure(errno.ENOENT, path)
     parent, _, name = path.rstrip("/").rpartition("/")
     here = place(parent or "/", follow=False)
@@ -80,7 +80,7 @@ def removal(path: str, *, follow: bool) -> Generator[tuple[str, str], None, None
     if name in ("", ".", ".."):
         raise failure(errno.EBUSY, path)
     yield "stat", path
-    if not is_path_text(path):
+    if not is_passed_on(path):
         return
     try:
         here = place(parent or "/", follow=follow)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,8 @@ class Fork:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(list(preload))
         self._process = context.Process(target=_exit_with, args=(function, *arguments), daemon=True)
-        main = sys.modules["__main__"]
-        kept = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-        main.__spec__ = main.__file__ = None  # or the process would import this program's main module once more
-        try:
+        with nameless_main():
             self._process.start()
-        finally:
-            main.__spec__, main.__file__ = kept
         self.pid = self._process.pid or 0
         self._watch = threading.Thread(target=self._wait, args=(ended,), name=f"fork {self.pid}", daemon=True)
         self._watch.start()
@@ -68,6 +64,18 @@ def _begin() -> None:
     """Once: see to it that the socket of the server goes with this process, even if it is killed."""
     if not _janitors:
         _janitors.append(Janitor(Path(get_temp_dir())))
+
+
+@contextmanager
+def nameless_main() -> Iterator[None]:
+    """This program's main module without a name, or each process would import it once more."""
+    main = vars(sys.modules["__main__"])
+    kept: dict[str, Any] = {name: main[name] for name in ("__spec__", "__file__") if name in main}
+    main.update(dict.fromkeys(kept))
+    try:
+        yield
+    finally:
+        main.update(kept)
 
 
 def _exit_with(function: Callable[..., int], *arguments: Any) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from harness.world.errors import failure
 from harness.world.ports import Stat
-from harness.world.values import LONGEST_NAME_BYTES, is_long_name, is_path_text
+from harness.world.values import LONGEST_NAME_BYTES, is_long_name, is_passed_on
 
 MAXIMUM_LINKS = 40
 NO_NAMES = ("", ".", "..")
@@ -230,7 +230,7 @@ class Tree:
 
     def make_link(self, path: str, target: str, user: int, now: float) -> None:
         """A symbolic link; `target` may be relative and need not exist."""
-        if not target or not is_path_text(target):
+        if not target or not is_passed_on(target):
             raise failure(errno.ENOENT, path)
         found = self._find(path, user, follow=False)
         if found.node is not None:
@@ -358,7 +358,7 @@ def _require_name(name: str, path: str) -> None:
     """Raise where nothing can be called that. Asked when nothing is: what is there has a name that can be."""
     if len(name) <= LONGEST_NAME_BYTES and name.isascii() and "\0" not in name:
         return
-    if not is_path_text(name):
+    if not is_passed_on(name):
         raise failure(errno.ENOENT, path)
     if is_long_name(name):
         raise failure(errno.ENAMETOOLONG, path)
