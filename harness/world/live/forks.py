@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing.util import get_temp_dir
+from multiprocessing.util import Finalize, get_temp_dir
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +57,17 @@ class Fork:
         ended(self._process.exitcode or 0)
 
 
+LAST = -200
+"""After multiprocessing has removed its folder itself, which it does at -100."""
 _janitors: list[Janitor] = []
 
 
 def _begin() -> None:
     """Once: see to it that the socket of the server goes with this process, even if it is killed."""
     if not _janitors:
-        _janitors.append(Janitor(Path(get_temp_dir())))
+        janitor = Janitor(Path(get_temp_dir()))
+        _janitors.append(janitor)
+        Finalize(None, janitor.finish, exitpriority=LAST)
 
 
 @contextmanager
