@@ -37,8 +37,9 @@ ABOUT = """\
 {program}: a stand-in for {runtime} {version}, part of mcp-harness. It is not the real program and asks no model:
 its answers are a plan ({plan_variable}), its behaviour towards MCP servers is that of the profile
 ({profile_variable}; known: {known}).
-Profiles were written from measurements of the real programs. Nothing certifies this one against a real program on
-this machine; what was not measured stands in fake_runtimes/README.md."""
+Profiles were written from measurements of the real programs, and the fakes of the known ones are held to what those
+did, claim by claim (mcp-harness canary list). Nothing was asked of a real program on this machine: that is what
+mcp-harness canary {runtime}@{version} --fakes does. What was not measured stands in fake_runtimes/README.md."""
 
 
 class Told(NamedTuple):
