@@ -63,8 +63,11 @@ _janitors: list[Janitor] = []
 
 
 def _begin() -> None:
-    """Once: see to it that the socket of the server goes with this process, even if it is killed."""
-    if not _janitors:
+    """Once: see to it that the socket of the server goes with this process, even if it is killed.
+
+    A process that multiprocessing itself has started uses the folder of its parent, which looks after it.
+    """
+    if not _janitors and multiprocessing.parent_process() is None:
         janitor = Janitor(Path(get_temp_dir()))
         _janitors.append(janitor)
         Finalize(None, janitor.finish, exitpriority=LAST)
