@@ -8,6 +8,7 @@ from fake_runtimes.claude.arguments import STREAM, Arguments, read_arguments
 from fake_runtimes.claude.output import print_line
 from fake_runtimes.plan import Plan
 from fake_runtimes.profile import ClaudeProfile, Profile
+from fake_runtimes.prompt import read_stdin
 from harness.world import World
 from harness.world.ports import Program
 
@@ -72,14 +73,6 @@ async def begin_session(world: World, profile: ClaudeProfile, plan: Plan, argume
     except GivenError as error:
         return await refused(world, str(error))
     return await run_session(world, profile, plan, arguments, given)
-
-
-async def read_stdin(world: World) -> str:
-    """All of stdin."""
-    lines = []
-    while (line := await world.processes.read_line()) is not None:
-        lines.append(line)
-    return "\n".join(lines)
 
 
 async def refused(world: World, text: str) -> int:

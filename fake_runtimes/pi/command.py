@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fake_runtimes.pi.arguments import RPC, read_arguments
 from fake_runtimes.plan import Plan
 from fake_runtimes.profile import PiProfile, Profile
+from fake_runtimes.prompt import read_stdin
 from harness.world.ports import Program, World
 
 DONE, REFUSED = 0, 1
@@ -47,14 +48,6 @@ def program(profile: Profile, plan: Plan = Plan()) -> Program:  # noqa: B008 - i
 def own_version(profile: PiProfile) -> str:
     """The program's own version, without its adapter's."""
     return profile.version.partition("+")[0]
-
-
-async def read_stdin(world: World) -> str:
-    """All of stdin."""
-    lines = []
-    while (line := await world.processes.read_line()) is not None:
-        lines.append(line)
-    return "\n".join(lines)
 
 
 async def refused(world: World, text: str) -> int:

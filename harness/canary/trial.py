@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from fake_runtimes.executable import PLAN_VARIABLE
 from fake_runtimes.pi.variables import KEYRING_VARIABLE
 from fake_servers.models import ModelServer
 from fake_servers.mounts import Mount
@@ -189,7 +190,7 @@ class Trial:
         told = {"HOME": str(self.home), "PATH": PATH, "LANG": "C.UTF-8", "TMPDIR": str(self.folder / "tmp")}
         told |= settings_of(self.subject, self.home, self._model_url)
         if self.subject.is_fake:
-            told |= {EVENTS_VARIABLE: str(self.events_file), "MCP_FAKE_PLAN": plan_text(self._script)}
+            told |= {EVENTS_VARIABLE: str(self.events_file), PLAN_VARIABLE: plan_text(self._script)}
             told |= {KEYRING_VARIABLE: str(self.folder / "keyring")} if self.subject.family == "pi" else {}
         told |= {TIME_SCALE_VARIABLE: str(self.pace.scale)} if self.pace != Pace() else {}
         told |= {MARK_VARIABLE: str(self.folder)}

@@ -18,7 +18,8 @@ from fake_servers.mounts import Mount, TestAuthority
 from harness.world.model import Fault, FaultPlan, Hold, Simulation
 from harness.world.model.decisions import Decisions
 from harness.world.model.simulation import DEFAULT_START_SECONDS
-from harness.world.outside.controller import Controller, Launched, Steered
+from harness.world.outside.control import Launch
+from harness.world.outside.controller import Controller, Steered
 from harness.world.outside.reaping import marked, reap
 from harness.world.outside.setting import CONTROL_VARIABLE, NAME_VARIABLE, Setting, anchored
 from harness.world.sites import ACTIONS
@@ -144,10 +145,10 @@ def as_processes(driver: str, group: str, conditions: Conditions) -> Seen:
     plan = NotingPlan(conditions.faults, "ROOT")
     command = [sys.executable, str(RUNNER), driver, str(folder / "rows.db"), str(NOBODY) if conditions.user else "-"]
 
-    def launch(parent: Steered, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Launched | None:
+    def launch(parent: Steered, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Launch | None:
         name = f"{parent.name}/{env.get(NAME_VARIABLE, argv[0])}"
         given = [argv[0], *(word.replace("ROOT", str(root)) for word in argv[1:])]
-        return Launched((*command, *given), name, {}) if argv[0] in PROGRAMS else None
+        return Launch((*command, *given), name, {}) if argv[0] in PROGRAMS else None
 
     def normal(text: str) -> str:
         return text.replace(str(root), "ROOT")

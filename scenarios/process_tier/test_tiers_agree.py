@@ -114,8 +114,7 @@ def test_a_server_misbehaves_alike(behaviour, runtime):
     assert differences(model, processes) == ()
 
 
-STEPS = {
-    "a killed runtime": """
+AT_WORK = """
 [[step]]
 start = "S"
 wait = false
@@ -123,18 +122,17 @@ turns = [{ seconds = 5 }, { calls = [{ server = "a", tool = "echo" }] }, { secon
 [[step]]
 wait_for = { event = "tool.call" }
 limit_seconds = 60
+"""
+"""A session whose servers are connected and whose runtime has a minute to go."""
+STEPS = {
+    "a killed runtime": AT_WORK
+    + """
 [[step]]
 kill = "claude"
 signal = "SIGTERM"
 """,
-    "a runtime that is killed, and not its session": """
-[[step]]
-start = "S"
-wait = false
-turns = [{ seconds = 5 }, { calls = [{ server = "a", tool = "echo" }] }, { seconds = 60 }]
-[[step]]
-wait_for = { event = "tool.call" }
-limit_seconds = 60
+    "a runtime that is killed, and not its session": AT_WORK
+    + """
 [[step]]
 kill = "claude"
 signal = "SIGTERM"
@@ -143,14 +141,8 @@ event = "killed"
 who = "S"
 never = true
 """,
-    "a killed session": """
-[[step]]
-start = "S"
-wait = false
-turns = [{ seconds = 5 }, { calls = [{ server = "a", tool = "echo" }] }, { seconds = 60 }]
-[[step]]
-wait_for = { event = "tool.call" }
-limit_seconds = 60
+    "a killed session": AT_WORK
+    + """
 [[step]]
 kill = "S"
 """,

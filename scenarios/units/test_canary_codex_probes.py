@@ -7,20 +7,17 @@ import re
 import pytest
 
 from fake_runtimes.profile import load_profile
-from harness.canary.claims import chosen
-from harness.canary.judging import alike
 from harness.canary.probes.codex.names import limit
 from harness.canary.probes.codex.parsing import PLACE, without_place
 from harness.canary.probes.codex.refresh import after
 from harness.canary.profile_writing import derived_fields, fields_of
 from harness.canary.records import load_record
-from harness.canary.running import measure
-from harness.canary.subject import fake_of
+from scenarios.canary_records import broken, claims_of, compared
 
 VERSIONS = ("codex-0.146.0", "codex-0.169.0")
 AT_A_TIME = 8
 """Most of a probe's time is waiting."""
-CLAIMS = {claim.id: claim for probe in chosen("codex") for claim in probe.claims}
+CLAIMS = claims_of("codex")
 KNOWN_BROKEN = {
     "codex.wait.optional": VERSIONS[1:],
     "codex.wait.hang": VERSIONS[1:],
@@ -30,24 +27,16 @@ KNOWN_BROKEN = {
 
 @pytest.mark.parametrize("label", VERSIONS)
 def test_the_fake_does_what_was_recorded_of_the_real_program(label):
-    (measured,) = measure([(fake_of(load_profile(label)), chosen("codex"))], workers=AT_A_TIME)
-    record = load_record(label)
-    modelled = [name for name, claim in CLAIMS.items() if not claim.not_modelled]
-    differing = {
-        name: (record.get(name), measured.observations.get(name))
-        for name in modelled
-        if name not in measured.observations or not alike(record.get(name), measured.observations[name])
-    }
-    assert differing == {}
-    assert measured.left == ()
+    found = compared(label, AT_A_TIME)
+    assert found.differing == {}
+    assert found.left == ()
 
 
 @pytest.mark.parametrize("label", VERSIONS)
 def test_every_claim_is_recorded_and_holds_but_for_those_that_are_known_not_to(label):
     record = load_record(label)
     assert set(record) == set(CLAIMS)
-    broken = {name for name, claim in CLAIMS.items() if claim.holds(record[name]) is False}
-    assert broken == {name for name, versions in KNOWN_BROKEN.items() if label in versions}
+    assert broken(CLAIMS, record) == {name for name, versions in KNOWN_BROKEN.items() if label in versions}
 
 
 @pytest.mark.parametrize("label", VERSIONS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import select
 import shutil
 import sys
 import threading
@@ -21,6 +20,7 @@ from harness.canary.installing import Wanted, installed, misfits, parse_wanted, 
 from harness.canary.manifest import checksum
 from harness.canary.packages import complaint, installed_node, machine_node, npm_program
 from harness.errors import CannotRunError, UserInputError
+from scenarios.processes import is_gone
 
 PATIENCE_SECONDS = 20.0
 
@@ -381,20 +381,8 @@ def test_an_installer_that_never_ends_is_ended_with_what_it_started(tmp_path, mo
         packages.call([sys.executable, "-ISc", f"{code}; time.sleep(600)"], {}, tmp_path, "it", told.append)
     started = mark.read_text().split()
     assert len(started) == 2
-    assert all(is_gone(int(pid)) for pid in started)
+    assert all(is_gone(int(pid), PATIENCE_SECONDS) for pid in started)
     assert told[0] == "it: 0 kB after 0 s"
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, or does so soon."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], PATIENCE_SECONDS)[0])
-    finally:
-        os.close(handle)
 
 
 @pytest.mark.parametrize(
@@ -610,7 +598,7 @@ def test_a_program_that_is_tried_sees_nothing_of_this_environment_and_leaves_no_
     assert tried([str(tmp_path / "it")], "1.2.3") is None
     names = {"HOME", "TMPDIR", "PATH", "NO_COLOR", "MCP_HARNESS_INSTALL", "LC_CTYPE"}
     assert set(seen.read_text().split()) <= names
-    assert not pid.exists() or is_gone(int(pid.read_text()))
+    assert not pid.exists() or is_gone(int(pid.read_text()), PATIENCE_SECONDS)
 
 
 # --- the commands -----------------------------------------------------------------------------------------------------

@@ -9,23 +9,21 @@ import pytest
 
 from fake_runtimes.profile import load_profile
 from fake_servers.models import Call as Spoken
-from harness.canary.claims import chosen
-from harness.canary.judging import alike
 from harness.canary.probes.pi.keyring import parts
 from harness.canary.probes.pi.names import is_of, pinned_names
 from harness.canary.profile_writing import derived_fields, fields_of
 from harness.canary.records import load_record
-from harness.canary.running import measure
 from harness.canary.script import Call
 from harness.canary.settings import kept_folder, of_servers, spoken
 from harness.canary.subject import fake_of
 from harness.canary.trial import Trial
 from harness.world.outside.setting import TIME_SCALE_VARIABLE
+from scenarios.canary_records import broken, claims_of, compared
 
 VERSIONS = ("pi-0.84.1+2.32.1", "pi-0.86.1+2.36.0")
 AT_A_TIME = 5
 """Most of a probe's time is waiting."""
-CLAIMS = {claim.id: claim for probe in chosen("pi") for claim in probe.claims}
+CLAIMS = claims_of("pi")
 KNOWN_BROKEN = {
     **dict.fromkeys(
         ("pi.proxy.dots", "pi.proxy.letters", "pi.proxy.blanks", "pi.proxy.slash", "pi.proxy.encoded"), VERSIONS[1:]
@@ -37,24 +35,16 @@ KNOWN_BROKEN = {
 
 @pytest.mark.parametrize("label", VERSIONS)
 def test_the_fake_does_what_was_recorded_of_the_real_program(label):
-    (measured,) = measure([(fake_of(load_profile(label)), chosen("pi"))], workers=AT_A_TIME)
-    record = load_record(label)
-    modelled = [name for name, claim in CLAIMS.items() if not claim.not_modelled]
-    differing = {
-        name: (record.get(name), measured.observations.get(name))
-        for name in modelled
-        if name not in measured.observations or not alike(record.get(name), measured.observations[name])
-    }
-    assert differing == {}
-    assert measured.left == ()
+    found = compared(label, AT_A_TIME)
+    assert found.differing == {}
+    assert found.left == ()
 
 
 @pytest.mark.parametrize("label", VERSIONS)
 def test_every_claim_is_recorded_and_holds_but_for_those_that_are_known_not_to(label):
     record = load_record(label)
     assert set(record) == set(CLAIMS)
-    broken = {name for name, claim in CLAIMS.items() if claim.holds(record[name]) is False}
-    assert broken == {name for name, versions in KNOWN_BROKEN.items() if label in versions}
+    assert broken(CLAIMS, record) == {name for name, versions in KNOWN_BROKEN.items() if label in versions}
 
 
 @pytest.mark.parametrize("label", VERSIONS)

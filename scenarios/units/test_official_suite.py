@@ -23,6 +23,7 @@ from scenarios.certification.official import comparing, installing, running
 from scenarios.certification.official.comparing import Group
 from scenarios.certification.official.running import Check, Played, Processes
 from scenarios.certification.official.servers import CERTIFIED, CONTROLS, QUIRKS
+from scenarios.processes import is_gone
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE_SECONDS = 20.0
@@ -207,7 +208,7 @@ def test_a_program_that_still_runs_at_the_end_is_ended_with_what_it_started(tmp_
     thread.join()
     assert codes == [-9]
     for pid in started:
-        assert is_gone(pid)
+        assert is_gone(pid, PATIENCE_SECONDS)
     with pytest.raises(running.Stopped):
         processes.run(python("pass"), tmp_path)
 
@@ -223,18 +224,6 @@ def read_two(mark: Path) -> list[int]:
     finally:
         os.close(handle)
     return [int(word) for word in text.split()]
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, or does so soon."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], PATIENCE_SECONDS)[0])
-    finally:
-        os.close(handle)
 
 
 # --- its installation -------------------------------------------------------------------------------------------------

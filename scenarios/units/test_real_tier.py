@@ -27,7 +27,8 @@ from harness.scenario.real.observing import Around, Asked, Observer
 from harness.scenario.real.pi import Pi
 from harness.world.model.faults import FaultPlan
 from harness.world.outside import standing_in, supervising
-from harness.world.outside.controller import Controller, Launched
+from harness.world.outside.control import Launch
+from harness.world.outside.controller import Controller
 from harness.world.outside.setting import Setting
 from scenarios.playing import played, short
 
@@ -415,7 +416,7 @@ def test_what_stands_in_is_asked_for_and_becomes_the_process(tmp_path):
 
     def launch(_parent, argv, env, _directory):
         asked.append((list(argv), env["KEPT"]))
-        return Launched(
+        return Launch(
             (sys.executable, "-IS", "-c", "import os; print(os.environ['KEPT'], os.environ['MORE'])"),
             "x",
             {"MORE": "2"},

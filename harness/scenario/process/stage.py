@@ -23,6 +23,7 @@ from harness.scenario.process.stand_ins import StandIns
 from harness.scenario.sessions import Job
 from harness.scenario.stage import Kept, Plan, Point, matcher
 from harness.world import World
+from harness.world.blocking import disk
 from harness.world.live.forks import Fork
 from harness.world.live.store import committed
 from harness.world.live.threads import in_thread
@@ -33,8 +34,6 @@ from harness.world.outside.reaping import adopt_orphans, reap
 from harness.world.outside.setting import CONTROL_VARIABLE, Pace, Setting
 from harness.world.ports import Stat
 
-KINDS = {0o100000: "file", 0o040000: "directory", 0o120000: "link"}
-KIND_BITS, MODE_BITS = 0o170000, 0o7777
 PRELOADED = ("harness.scenario.process.jobs",)
 NOT_IN_A_SLUG = re.compile(r"[^a-zA-Z0-9]")
 LONGEST_FOLDER = 70
@@ -221,12 +220,7 @@ class ProcessStage:
 
     def stat(self, path: str) -> Stat | None:
         """What is at a path; None when nothing is."""
-        try:
-            found = Path(self.real(path)).lstat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        kind = KINDS.get(found.st_mode & KIND_BITS, "other")
-        return Stat(kind, found.st_mode & MODE_BITS, found.st_size, self.pace.world_time(found.st_mtime))
+        return disk.stat(self.real(path), self.pace.world_time)
 
     def text(self, path: str) -> str | None:
         """A file's text; None where no file can be read."""

@@ -13,19 +13,18 @@ from typing import Any
 
 import fake_runtimes
 import fake_servers
+from fake_runtimes.executable import PLAN_VARIABLE, PROFILE_VARIABLE
 from fake_runtimes.plan import Plan
+from fake_servers.command import BEHAVIOUR_VARIABLE, REGISTRY_VARIABLE
 from fake_servers.mcp.behaviour import Behaviour, to_table
 from fake_servers.npm.registry import Package
 from harness.scenario.cast import NPM, NPX, Cast
 from harness.scenario.sessions import Job
-from harness.world.outside.controller import Launched, Steered
+from harness.world.outside.control import Launch
+from harness.world.outside.controller import Steered
 
 INTERPRETER = (sys.executable, "-IS")
 """Without the user's settings and without installed packages: the executables need the standard library alone."""
-BEHAVIOUR_VARIABLE = "MCP_FAKE_BEHAVIOUR"
-REGISTRY_VARIABLE = "MCP_FAKE_REGISTRY"
-PROFILE_VARIABLE = "MCP_FAKE_PROFILE"
-PLAN_VARIABLE = "MCP_FAKE_PLAN"
 
 
 class StandIns:
@@ -38,7 +37,7 @@ class StandIns:
         self.cast, self.jobs, self.folder = cast, jobs, folder
         self._told: dict[str, str] = {}
 
-    def launch(self, parent: Steered, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Launched | None:  # noqa: ARG002
+    def launch(self, parent: Steered, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Launch | None:  # noqa: ARG002
         """What stands in for a program."""
         found = self.cast.stand_in(argv)
         if found is None:
@@ -46,15 +45,15 @@ class StandIns:
         name = f"{parent.name}/{self.cast.label(parent.name, argv, env.get('NPM_CONFIG_CACHE', ''))}"
         if isinstance(found, Behaviour):
             told = {BEHAVIOUR_VARIABLE: self._file(to_table(found))}
-            return Launched((*INTERPRETER, executable(fake_servers, "mcp-fake-server")), name, told)
+            return Launch((*INTERPRETER, executable(fake_servers, "mcp-fake-server")), name, told)
         words = argv[1:]
         if found in (NPX, NPM):
             registry = {name: package_table(package) for name, package in self.cast.packages.items()}
             told = {REGISTRY_VARIABLE: self._file(registry)}
-            return Launched((*INTERPRETER, executable(fake_servers, found), *words), name, told)
+            return Launch((*INTERPRETER, executable(fake_servers, found), *words), name, told)
         job = self.jobs[parent.name]
         told = {PROFILE_VARIABLE: job.runtime.profile.name, PLAN_VARIABLE: self._file(plan_table(job.plan))}
-        return Launched((*INTERPRETER, executable(fake_runtimes, found), *words), name, told)
+        return Launch((*INTERPRETER, executable(fake_runtimes, found), *words), name, told)
 
     def _file(self, table: Mapping[str, Any]) -> str:
         """A file that holds a table; one for each."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from fake_runtimes.air.transforms import texts
 from harness.canary.settings import NOBODY
 from harness.errors import CannotRunError
 from harness.world.outside import standing_in
@@ -138,18 +139,6 @@ class Localizer:
             if here in text:
                 text = text.replace(f"http://{here}", place).replace(here, urlsplit(place).netloc)
         return text
-
-
-def texts(value: Any) -> Iterator[str]:
-    """Every text in a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from texts(item)
 
 
 def read(text: str) -> Any:

@@ -24,7 +24,8 @@ from harness.scenario.real.places import Place
 from harness.scenario.real.watching import OBSERVERS, Watch, logs_of
 from harness.world.model.faults import Event
 from harness.world.outside import supervising
-from harness.world.outside.controller import Launched, Steered
+from harness.world.outside.control import Launch
+from harness.world.outside.controller import Steered
 from harness.world.outside.reaping import ancestors
 from harness.world.outside.setting import Pace
 from harness.world.sites import SIGNAL_NUMBERS
@@ -174,7 +175,7 @@ class RealStandIns(StandIns):
         super().__init__(stage.cast, stage.jobs, stage.folder)
         self.stage = stage
 
-    def launch(self, parent: Steered, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Launched | None:
+    def launch(self, parent: Steered, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Launch | None:
         """What is started for a program."""
         if argv[0] not in RUNTIME_PROGRAMS or parent.parent is not None:
             return super().launch(parent, argv, env, directory)
@@ -202,7 +203,7 @@ class RealStandIns(StandIns):
             "env": {**variables(program, stage.home, temporary, url), "PATH": path},
         }
         stage.controller.coming = watch
-        return Launched((*INTERPRETER, supervising.__file__, self._file(real)), run, {})
+        return Launch((*INTERPRETER, supervising.__file__, self._file(real)), run, {})
 
 
 class RealController(NotingController):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from harness.world.blocking.baton import Baton, Deadline
 from harness.world.errors import Unsteered, WorldFault
 from harness.world.outside.setting import Setting
+from harness.world.suspended import innermost, where
 from harness.world.values import NO_DETAIL, NO_TIME, is_plain, is_time
 
 if TYPE_CHECKING:
@@ -240,19 +241,4 @@ def _noted(_number: int, _frame: object) -> None:
 def require_coroutine(work: object, name: str) -> None:
     """Raise WorldFault unless it is a coroutine."""
     if not isinstance(work, CoroutineType):
-        raise WorldFault(f"{name} is no coroutine: {_called(work)}")
-
-
-def innermost(coroutine: Any) -> str:
-    """What a coroutine is suspended in, by name, for a message."""
-    inner = coroutine
-    while (deeper := getattr(inner, "cr_await", None) or getattr(inner, "gi_yieldfrom", None)) is not None:
-        inner = deeper
-    return _called(inner)
-
-
-def _called(something: Any) -> str:
-    """Where its code is, or its type."""
-    frame = getattr(something, "cr_frame", None) or getattr(something, "gi_frame", None)
-    module = f"{frame.f_globals.get('__name__')}." if frame is not None else ""
-    return f"{module}{getattr(something, '__qualname__', type(something).__qualname__)}"
+        raise WorldFault(f"{name} is no coroutine: {where(work)}")

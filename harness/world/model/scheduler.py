@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from harness.world.errors import WorldFault
 from harness.world.model.decisions import RUN, STALL, Decisions
+from harness.world.suspended import innermost, where
 from harness.world.values import NO_TIME
 
 STEP_LIMIT = 2_000_000
@@ -162,7 +163,7 @@ class Scheduler:
     def start(self, coroutine: Coroutine[Any, Any, Any], owner: Any, name: str) -> ScheduledTask:
         """Make a task ready, behind all that are. Raises WorldFault when it is no coroutine."""
         if not isinstance(coroutine, CoroutineType):
-            raise WorldFault(f"{name} is no coroutine: {_called(coroutine)}")
+            raise WorldFault(f"{name} is no coroutine: {where(coroutine)}")
         task = ScheduledTask(coroutine, owner, name)
         self.tasks.append(task)
         self._ready.append(task)
@@ -235,7 +236,7 @@ class Scheduler:
             elif isinstance(point, Halt):
                 raise point.error
             else:
-                raise WorldFault(f"{task.name} awaits {_innermost(task.coroutine)}, which is no port's")
+                raise WorldFault(f"{task.name} awaits {innermost(task.coroutine)}, which is no port's")
 
     def _suspend(self, task: ScheduledTask, wait: Wait, timers: list[Timer]) -> None:
         task.conditions = wait.conditions
@@ -315,22 +316,7 @@ def is_outcome(error: BaseException) -> bool:
 
 def _is_raised_by_code(error: BaseException) -> bool:
     """Whether a `raise` did it. If not, whoever runs all this has pressed Ctrl-C, which no subject may swallow."""
-    innermost = error.__traceback__
-    while innermost is not None and innermost.tb_next is not None:
-        innermost = innermost.tb_next
-    return innermost is not None and innermost.tb_frame.f_code.co_code[innermost.tb_lasti] == _RAISE
-
-
-def _innermost(coroutine: Any) -> str:
-    """What a coroutine is suspended in, by name, for a message."""
-    inner = coroutine
-    while (deeper := getattr(inner, "cr_await", None) or getattr(inner, "gi_yieldfrom", None)) is not None:
-        inner = deeper
-    return _called(inner)
-
-
-def _called(something: Any) -> str:
-    """Where its code is, or its type."""
-    frame = getattr(something, "cr_frame", None) or getattr(something, "gi_frame", None)
-    module = f"{frame.f_globals.get('__name__')}." if frame is not None else ""
-    return f"{module}{getattr(something, '__qualname__', type(something).__qualname__)}"
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and last.tb_frame.f_code.co_code[last.tb_lasti] == _RAISE

@@ -42,15 +42,7 @@ class Steered:
         self.printed: dict[str, list[str]] = {"stdout": [], "stderr": []}
 
 
-class Launched(NamedTuple):
-    """What stands in for a program: its argv, what its actor is called, what is added to its environment."""
-
-    argv: tuple[str, ...]
-    name: str
-    env: Mapping[str, str]
-
-
-Launcher = Callable[[Steered, Sequence[str], Mapping[str, str], str], Launched | None]
+Launcher = Callable[[Steered, Sequence[str], Mapping[str, str], str], Launch | None]
 """From the actor that starts it, argv, environment and directory to what stands in; None: there is no such program."""
 
 
@@ -230,7 +222,7 @@ class Controller:
             if found is None:
                 return {"errno": errno.ENOENT}
             child = self.register(found.name, actor, env)
-            return Launch(found.argv, child.name, found.env)._asdict()
+            return found._replace(name=child.name)._asdict()
 
     def _point(self, actor: Steered, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
         label = self.normal(message["label"])
@@ -388,4 +380,4 @@ def peer_pid(connection: socket.socket) -> int:
     return 0
 
 
-__all__ = ["Arrival", "Controller", "Launched", "Launcher", "Steered", "peer_pid"]
+__all__ = ["Arrival", "Controller", "Launcher", "Steered", "peer_pid"]
