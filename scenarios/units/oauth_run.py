@@ -21,7 +21,7 @@ class Answers:
     by_request: Mapping[str, Answering]
     requests: list[Request] = field(default_factory=list)
 
-    def handle(self, request: Request, now: float, who: str) -> Response:  # noqa: ARG002 - a server's signature
+    def handle(self, request: Request, now: float, who: str) -> Response:
         """The answer that is listed for "METHOD URL"."""
         self.requests.append(request)
         answer = self.by_request.get(f"{request.method} {request.url}", Response(404))
@@ -89,7 +89,7 @@ def run_world(
         simulation.tree.write(path, text.encode(), 0o600, 0, START_SECONDS)
     results: list[Any] = []
 
-    def actor_of(run: Callable[[World], Awaitable[Any]], keep: bool) -> Any:
+    def actor_of(run: Callable[[World], Awaitable[Any]], *, keep: bool) -> Any:
         async def actor(world: World, _argv: Sequence[str]) -> int:
             result = await run(world)
             if keep:
@@ -99,9 +99,9 @@ def run_world(
         return actor
 
     variables = {"HOME": "/home/zimmer", **(env or {})}
-    started = simulation.start("zimmer", actor_of(program, True), env=variables, directory="/")
+    started = simulation.start("zimmer", actor_of(program, keep=True), env=variables, directory="/")
     for name, other in (others or {}).items():
-        simulation.start(name, actor_of(other, False), env=variables, directory="/")
+        simulation.start(name, actor_of(other, keep=False), env=variables, directory="/")
     outcome = simulation.run()
     error = simulation.ended(started).error
     if error is not None:
