@@ -1,4 +1,4 @@
-"""The console scripts `mcp-fake-server` and `mcp-fake-npx`, and what `bin/` holds.
+"""The console scripts `mcp-fake-server`, `mcp-fake-oauth` and `mcp-fake-npx`, and what `bin/` holds.
 
 Nothing is loaded before SIGINT has its default action, so that a start that is broken off tells nothing of itself.
 """
@@ -18,6 +18,14 @@ def server() -> NoReturn:
     from fake_servers import command
 
     command.server()
+
+
+def oauth() -> NoReturn:
+    """The console script `mcp-fake-oauth`."""
+    signal(SIGINT, SIG_DFL)
+    from fake_servers.oauth import command
+
+    command.oauth()
 
 
 def npx() -> NoReturn:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from fake_servers.oauth.answers import Answer
+from fake_servers.oauth.answers import FORM, OK, Answer, parsed
 from fake_servers.oauth.clients import Presented
 from harness.world.ports import Request, header
-
-FORM = "application/x-www-form-urlencoded"
 
 
 class Received(NamedTuple):
@@ -20,6 +17,7 @@ class Received(NamedTuple):
     `fields` are those of the form or the query, or the JSON object of a registration. `family` and `generation` say
     which token was presented, where it is one of this server's; `issued` is the generation that came of it. `status`
     is what was answered, 0 where the connection was broken; `processed` tells whether the rules had their effect.
+    `answer` is what was scripted for it.
     """
 
     at: float
@@ -37,6 +35,7 @@ class Received(NamedTuple):
     issued: int | None
     status: int
     processed: bool
+    answer: Answer = OK
 
 
 class Asked(NamedTuple):
@@ -65,8 +64,5 @@ def read_form(request: Request) -> tuple[dict[str, str], bool]:
 
 def read_document(request: Request) -> dict[str, Any] | None:
     """The JSON object of a registration; None when it is none."""
-    try:
-        document = json.loads(request.body)
-    except (ValueError, RecursionError):
-        return None
+    document = parsed(request.body)
     return document if isinstance(document, dict) else None

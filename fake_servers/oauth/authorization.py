@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from itertools import count
-from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
-from fake_servers.oauth import codes
-from fake_servers.oauth.answers import BROKEN, HTML, NO_STORE, OK, Answer, answer_of, json_response
-from fake_servers.oauth.asking import FORM, Asked, Received, read_document, read_form
+from fake_servers.oauth import codes, wording
+from fake_servers.oauth.answers import BROKEN, FORM, NO_STORE, OK, Answer, Script, json_response
+from fake_servers.oauth.asking import Asked, Received, read_document, read_form
 from fake_servers.oauth.clients import (
     BASIC,
     Client,
     Refused,
     information,
     is_authentic,
+    may_register,
     presented,
     registration,
 )
-from fake_servers.oauth.provider import ENDPOINTS, Provider, metadata, metadata_paths, require_known
+from fake_servers.oauth.provider import ENDPOINTS, GRANTS, Provider, metadata, metadata_paths, require_known
 from fake_servers.oauth.tokens import DIGITS, Generation, Ledger
 from harness.world.ports import Request, Response
 from harness.world.sites import origin
@@ -29,7 +29,8 @@ METADATA = "metadata"
 METHODS: Mapping[str, tuple[str, ...]] = {
     METADATA: ("GET",), "authorize": ("GET", "POST"), "token": ("POST",), "register": ("POST",), "revoke": ("POST",)
 }  # fmt: skip
-STATUSES: Mapping[str, int] = {"invalid_client": 401}
+HOP = "hop"
+"""The parameter by which a server counts the redirects within itself."""
 BAD_TOKEN = Refused("invalid_grant", "Invalid refresh token")
 TWICE = Refused("invalid_request", "A parameter came twice")
 GOOD = Provider()
@@ -54,8 +55,7 @@ class AuthorizationServer:
         self.now: float | None = None
         self._name = f"{name} {issuer}"
         self._ledger = Ledger(self._name)
-        self._scripts: dict[str, list[Answer]] = {}
-        self._otherwise: dict[str, Answer] = {}
+        self._script = Script(tuple(METHODS))
         self.answer_next("token", *token_answers)
 
     @property
@@ -69,13 +69,11 @@ class AuthorizationServer:
 
     def answer_next(self, endpoint: str, *answers: str | Answer) -> None:
         """Script what the next requests to an endpoint (or "metadata") get, behind what is scripted. ValueError."""
-        require_endpoint(endpoint)
-        self._scripts.setdefault(endpoint, []).extend(answer_of(each) for each in answers)
+        self._script.add(endpoint, *answers)
 
     def answer_always(self, endpoint: str, answer: str | Answer) -> None:
         """Script what requests to an endpoint get from when `answer_next` is used up. Raises ValueError."""
-        require_endpoint(endpoint)
-        self._otherwise[endpoint] = answer_of(answer)
+        self._script.go_on(endpoint, answer)
 
     def breaks_next(self, method: str, url: str) -> str | None:
         """What a fault of the network is to do to this request if it is the next to be handled.
@@ -83,7 +81,7 @@ class AuthorizationServer:
         The server itself knows whether a request whose answer is lost has had its effect, so it must see it.
         """
         endpoint = self._endpoint(urlsplit(url).path)
-        drops = method in METHODS.get(endpoint, ()) and self._upcoming(endpoint).drops != "never"
+        drops = method in METHODS.get(endpoint, ()) and self._script.upcoming(endpoint).drops != "never"
         return "reset-after" if drops else None
 
     def issue(self, client_id: str, scope: str = "", expires_in: float | None = None, *, resource: str = "",
@@ -96,8 +94,9 @@ class AuthorizationServer:
         now = self.now if now is None else now
         if now is None and expires_in is not None:
             raise ValueError("expires_in needs now: nothing was asked yet")
-        expires_at = None if expires_in is None or now is None else now + expires_in
-        made = self._ledger.found(client_id, scope, resource, now or 0.0, expires_at, refresh=True)
+        clock = (now or 0.0) + self.provider.skew_seconds
+        expires_at = None if expires_in is None else clock + expires_in
+        made = self._ledger.found(client_id, scope, resource, clock, expires_at, refresh=True)
         return made.access, made.refresh or ""
 
     def revoke_access(self, token: str) -> None:
@@ -113,7 +112,7 @@ class AuthorizationServer:
         return self._ledger.find(token)
 
     def accepts(self, token: str, now: float) -> bool:
-        """Whether it is an access token that is good at that time."""
+        """Whether it is an access token that is good at that time, by the clock of whoever asks."""
         return self._ledger.access_is_valid(token, now)
 
     def issuer_at(self, url: str) -> str:
@@ -139,7 +138,7 @@ class AuthorizationServer:
         allowed = METHODS.get(endpoint, ())
         processed = False
         if request.method in allowed:
-            asked = asked._replace(answer=self._take(endpoint))
+            asked = asked._replace(answer=self._script.take(endpoint))
             processed = asked.answer.follows_rules
             response = asked.answer.replaced(self._follow(endpoint, asked) if processed else BROKEN)
         else:
@@ -150,7 +149,7 @@ class AuthorizationServer:
                 now, who, endpoint, request.method, request.url, dict(request.headers),
                 (read_document(request) or {}) if endpoint == "register" else fields,
                 fields.get("grant_type"), asked.who.client_id, asked.who.method, token and token.family,
-                token and token.number, issued[0].number if issued else None, response.status, processed,
+                token and token.number, issued[0].number if issued else None, response.status, processed, asked.answer,
             )
         )  # fmt: skip
         return response
@@ -167,13 +166,13 @@ class AuthorizationServer:
     def _answer_form(self, endpoint: str, asked: Asked) -> Response:
         """The token and the revocation endpoint: a form from a client that says who it is."""
         if not asked.is_form:
-            return self._refused(Refused("invalid_request", f"Content-Type must be {FORM}"))
+            return self._refused(asked, Refused("invalid_request", f"Content-Type must be {FORM}"))
         client = self.clients.get(asked.who.client_id or "")
         if client is None or not is_authentic(client, asked.who):
             headers = {"WWW-Authenticate": 'Basic realm="token"'} if asked.who.method == BASIC else {}
-            return self._refused(Refused("invalid_client", "Client authentication failed"), headers)
+            return self._refused(asked, Refused("invalid_client", "Client authentication failed"), headers)
         if asked.repeated:
-            return self._refused(TWICE)
+            return self._refused(asked, TWICE)
         return self._revoke(client, asked) if endpoint == "revoke" else self._token(client, asked)
 
     def _metadata(self, url: str) -> Response:
@@ -182,26 +181,37 @@ class AuthorizationServer:
         return json_response(200, metadata(self.provider, self.issuer_at(url), endpoints, openid=openid), {})
 
     def _register(self, asked: Asked) -> Response:
-        number = next(number for number in count(1) if f"client-{number}" not in self.clients)
         document = read_document(asked.request)
-        made = registration(document, self.provider.auth_methods, f"client-{number}", self._secret(number))
+        if not may_register(document, self.provider.registers_names):
+            return Response(403, {"Content-Type": "text/plain"}, self.provider.registration_refused.encode())
+        number = next(number for number in count(1) if f"client-{number}" not in self.clients)
+        secret = self._secret(number)
+        made = registration(document, self.provider.auth_methods, f"client-{number}", secret)
         if isinstance(made, Refused):
-            return self._refused(made)
+            return self._refused(asked, made)
+        if self.provider.demands_secret:
+            made = made._replace(secret=secret)
         self.clients[made.client_id] = made
-        return json_response(201, information(made, self.now or 0.0))
+        return json_response(201, information(made, self._clock))
 
     def _authorize(self, asked: Asked) -> Response:
         fields = asked.fields
         client = self.clients.get(fields.get("client_id", ""))
-        problem = codes.untrusted(client, fields)
+        problem = codes.untrusted(client, fields, self.provider)
         if problem is not None or client is None:
-            return Response(400, {"Content-Type": HTML}, f"<!DOCTYPE html><html><body>{problem}</body></html>".encode())
-        answer: dict[str, str | None] = {"state": fields.get("state")}
+            return wording.page(400, problem or "")
+        done = hops_done(fields)
+        if done < self.provider.hops and not asked.repeated:
+            return Response(302, {"Location": next_hop(asked.request.url, fields, done + 1), **NO_STORE})
+        refused = TWICE if asked.repeated else codes.refusal(self.provider, fields)
+        if refused is None and self.provider.consent == "login":
+            return wording.page(200, "Log in to go on")
+        answer = {"state": codes.told_state(self.provider, fields)}
         if self.provider.sends_issuer:
             answer["iss"] = self.issuer_at(asked.request.url)
-        refused = TWICE if asked.repeated else codes.refusal(self.provider, fields)
         if refused is not None:
-            answer |= {"error": refused.error, "error_description": self._described(refused)}
+            code = wording.own(self.provider.errors, refused.error, "", refused.error)
+            answer |= {"error": code, "error_description": wording.described(self.provider, refused)}
         else:
             answer["code"] = self._code(client, fields)
         return Response(302, {"Location": codes.redirected(fields["redirect_uri"], answer), **NO_STORE})
@@ -209,24 +219,29 @@ class AuthorizationServer:
     def _code(self, client: Client, fields: Mapping[str, str]) -> str:
         number = 1 + len(self.codes)
         code = f"code-{number}-{hashlib.sha256(f'{self._name} code {number}'.encode()).hexdigest()[:DIGITS]}"
-        scope = fields.get("scope") or " ".join(self.provider.scopes)
-        expires_at = (self.now or 0.0) + self.provider.code_seconds
+        expires_at = self._clock + self.provider.code_seconds
         self.codes[code] = codes.Code(
-            client.client_id, fields["redirect_uri"], fields.get("code_challenge") or None, scope,
-            fields.get("resource", ""), expires_at,
+            client.client_id, fields["redirect_uri"], fields.get("code_challenge") or None,
+            codes.granted_scope(self.provider, fields), fields.get("resource", ""), expires_at,
+            may_refresh=codes.gets_refresh(self.provider, fields),
         )  # fmt: skip
         return code
 
     def _token(self, client: Client, asked: Asked) -> Response:
         grant_type = asked.fields.get("grant_type")
         if not grant_type:
-            return self._refused(Refused("invalid_request", "grant_type is missing"))
-        if grant_type not in ("authorization_code", "refresh_token"):
-            return self._refused(Refused("unsupported_grant_type", f"Unknown grant_type {grant_type}"))
+            return self._refused(asked, Refused("invalid_request", "grant_type is missing"))
+        if grant_type not in GRANTS:
+            return self._refused(asked, Refused("unsupported_grant_type", f"Unknown grant_type {grant_type}"))
         if grant_type not in client.grant_types:
-            return self._refused(Refused("unauthorized_client", f"The client is not registered for {grant_type}"))
+            return self._refused(asked, Refused("unauthorized_client", f"Not registered for {grant_type}"))
+        problem = codes.parameter_problem(self.provider, asked.fields, grant_type)
+        if problem is not None:
+            return self._refused(asked, problem)
         made = self._redeemed(client, asked) if grant_type == "authorization_code" else self._refreshed(client, asked)
-        return self._refused(made) if isinstance(made, Refused) else self._granted(made)
+        if isinstance(made, Refused):
+            return self._refused(asked, made)
+        return wording.granted(self.provider, made, grant_type, asked.request)
 
     def _redeemed(self, client: Client, asked: Asked) -> Generation | Refused:
         """A code is good once; when it comes again, what was given for it ends (RFC 6749 section 4.1.2)."""
@@ -237,19 +252,18 @@ class AuthorizationServer:
         if code.family is not None:
             self._ledger.revoke_family(code.family)
             return Refused("invalid_grant", "The code was used before")
-        problem = codes.mismatch(code, asked.fields, client.client_id, self.now or 0.0)
+        problem = codes.mismatch(code, asked.fields, client.client_id, self._clock)
         if problem is not None:
             return problem
         refresh = "refresh_token" in client.grant_types and "refresh_token" not in asked.answer.omits
-        wanted = self.provider.refresh == "always" or self.provider.refresh in code.scope.split()
-        made = self._ledger.found(client.client_id, code.scope, code.resource, self.now or 0.0,
-                                  self._expiry(asked.answer), refresh=refresh and wanted)  # fmt: skip
+        made = self._ledger.found(client.client_id, code.scope, code.resource, self._clock,
+                                  self._expiry(asked.answer), refresh=refresh and code.may_refresh)  # fmt: skip
         self.codes[given] = code._replace(family=made.family)
         return made
 
     def _refreshed(self, client: Client, asked: Asked) -> Generation | Refused:
         """A refresh token is good once where it rotates; when it comes again, the family ends or does not."""
-        token, now = asked.fields.get("refresh_token"), self.now or 0.0
+        token, now = asked.fields.get("refresh_token"), self._clock
         if not token:
             return Refused("invalid_request", "refresh_token is missing")
         parent = self._ledger.find(token)
@@ -259,31 +273,22 @@ class AuthorizationServer:
             if self.provider.reuse == "revokes-family":
                 self._ledger.revoke_family(parent.family)
             return BAD_TOKEN
-        scope = asked.fields.get("scope") or parent.scope
+        scope = codes.split_scope(self.provider, asked.fields.get("scope", "")) or parent.scope
         if codes.unknown_scope(scope, tuple(parent.scope.split())) is not None:
             return Refused("invalid_scope", "The scope is wider than what was granted")
+        if parent.resource and asked.fields.get("resource", parent.resource) != parent.resource:
+            return Refused("invalid_target", "resource differs from that of the grant")
         if self.provider.rotation_revokes_access:
             self._ledger.revoke_family(parent.family, access_alone=True)
             parent = self._known(token)
         rotates = self.provider.rotates and "refresh_token" not in asked.answer.omits
         return self._ledger.succeed(parent, scope, now, self._expiry(asked.answer), rotates=rotates)
 
-    def _granted(self, made: Generation) -> Response:
-        body: dict[str, Any] = {"access_token": made.access, "token_type": "Bearer"}
-        if made.expires_at is not None:
-            seconds = round(made.expires_at - made.issued_at)
-            body["expires_in"] = str(seconds) if self.provider.expires_in_as == "text" else seconds
-        if made.refresh is not None:
-            body["refresh_token"] = made.refresh
-        if made.scope:
-            body["scope"] = made.scope
-        return json_response(200, body)
-
     def _revoke(self, client: Client, asked: Asked) -> Response:
         """RFC 7009: what is unknown, or somebody else's, is none of the client's concern."""
         token = asked.fields.get("token")
         if not token:
-            return self._refused(Refused("invalid_request", "token is missing"))
+            return self._refused(asked, Refused("invalid_request", "token is missing"))
         found = self._ledger.find(token)
         if found is not None and found.client_id == client.client_id:
             if found.refresh == token:
@@ -292,16 +297,17 @@ class AuthorizationServer:
                 self._ledger.revoke_access(found)
         return Response(200, NO_STORE)
 
-    def _refused(self, refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
-        body = {"error": refused.error, "error_description": self._described(refused)}
-        return json_response(STATUSES.get(refused.error, 400), body, {**NO_STORE, **(headers or {})})
-
-    def _described(self, refused: Refused) -> str:
-        return self.provider.descriptions.get(refused.error, refused.description)
+    def _refused(self, asked: Asked, problem: Refused, headers: Mapping[str, str] | None = None) -> Response:
+        return wording.refused(self.provider, problem, asked.fields.get("grant_type", ""), asked.request, headers)
 
     def _expiry(self, answer: Answer) -> float | None:
         seconds = None if "expires_in" in answer.omits else self.provider.access_seconds
-        return None if seconds is None else (self.now or 0.0) + seconds
+        return None if seconds is None else self._clock + seconds
+
+    @property
+    def _clock(self) -> float:
+        """The time by this server's own clock."""
+        return (self.now or 0.0) + self.provider.skew_seconds
 
     def _known(self, token: str) -> Generation:
         found = self._ledger.find(token)
@@ -325,18 +331,13 @@ class AuthorizationServer:
             return METADATA
         return next((name for name, place in self._paths().items() if place == path), "")
 
-    def _upcoming(self, endpoint: str) -> Answer:
-        script = self._scripts.get(endpoint)
-        return script[0] if script else self._otherwise.get(endpoint, OK)
 
-    def _take(self, endpoint: str) -> Answer:
-        answer = self._upcoming(endpoint)
-        if self._scripts.get(endpoint):
-            del self._scripts[endpoint][0]
-        return answer
+def next_hop(url: str, fields: Mapping[str, str], number: int) -> str:
+    """The same request once more, counted."""
+    return urlsplit(url)._replace(query=urlencode({**fields, HOP: str(number)})).geturl()
 
 
-def require_endpoint(endpoint: str) -> None:
-    """Raises ValueError for what is none."""
-    if endpoint not in METHODS:
-        raise ValueError(f"an endpoint is one of {', '.join(METHODS)}, not {endpoint!r}")
+def hops_done(fields: Mapping[str, str]) -> int:
+    """How many redirects within the server a request has come through."""
+    text = fields.get(HOP, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0

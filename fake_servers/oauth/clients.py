@@ -55,21 +55,32 @@ def presented(request: Request, fields: Mapping[str, str]) -> Presented:
 
 
 def is_authentic(client: Client | None, who: Presented) -> bool:
-    """Whether a request is from that client: a confidential one says its secret in the way it has registered."""
+    """Whether a request is from that client: a confidential one says its secret in the way it has registered.
+
+    One that has a secret although it registered without any has to say it, in either way.
+    """
     if client is None:
         return False
     if client.secret is None:
         return True
-    return who.method == client.auth_method and who.secret == client.secret
+    fits = who.method == client.auth_method or (client.auth_method == NONE and who.method != NONE)
+    return fits and who.secret == client.secret
 
 
-def redirect_is_registered(client: Client, redirect_uri: str) -> bool:
-    """Compared as text; of a loopback address the port is free (RFC 8252 section 7.3)."""
+def may_register(document: Mapping[str, Any] | None, names: tuple[str, ...]) -> bool:
+    """Whether a client of its name may register; everybody may where no names are listed."""
+    return not names or (document or {}).get("client_name") in names
+
+
+def redirect_is_registered(client: Client, redirect_uri: str, *, exact: bool = False) -> bool:
+    """Compared as text; of a loopback address the port is free (RFC 8252 section 7.3), unless `exact`."""
     if not is_redirect(redirect_uri):
         return False
     if not client.redirect_uris:
         return True
-    return redirect_uri in client.redirect_uris or _portless(redirect_uri) in map(_portless, client.redirect_uris)
+    if redirect_uri in client.redirect_uris:
+        return True
+    return not exact and _portless(redirect_uri) in map(_portless, client.redirect_uris)
 
 
 def _portless(uri: str) -> tuple[str, str] | str:

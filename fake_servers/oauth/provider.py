@@ -25,43 +25,104 @@ LOCATIONS: Mapping[str, str] = {
 }
 """Where metadata may be found, `{path}` being the issuer's: RFC 8414 section 3 and 5, OpenID Connect Discovery 4."""
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    "expires_in_as": ("number", "text"),
+    "expires_in_as": ("number", "text", "absent"),
     "refresh": ("always", "offline_access", "never"),
     "reuse": ("revokes-family", "refused"),
-    "consent": ("given", "denied"),
+    "consent": ("given", "denied", "login"),
+    "state": ("returned", "absent", "altered"),
+    "says_scope": ("granted", "empty", "never"),
+    "unknown_scopes": ("refused", "ignored"),
+    "answers_as": ("json", "form-unless-asked"),
+    "errors_as": ("status", "200", "ok-false"),
 }
+GRANTS = ("authorization_code", "refresh_token")
+NEEDS_RESOURCE = ("authorize", *GRANTS)
+PAGES = ("client", "redirect")
 
 
 class Provider(NamedTuple):
     """One authorization server. Times are seconds.
 
-    `metadata_at` are the places where metadata is served: names of LOCATIONS, or paths. `metadata` replaces fields of
-    it, None takes one away. `absent` are endpoints that are not there and not announced; `paths` puts one elsewhere
-    than below the issuer. `auth_methods` are the client authentication methods it offers, in its order.
-    `access_seconds` None makes access tokens last, and says no `expires_in`. `refresh` tells when a refresh token is
-    given. Without `rotates` a refresh token stays good and is not repeated. A spent one that comes again within
-    `grace_seconds` is borne; after that it is `reuse` that decides. With `rotation_revokes_access` a refresh ends the
-    access tokens before it. `descriptions` are its own words for an error, by the error's code.
+    Metadata. `metadata_at` are the places where it is served: names of LOCATIONS, or paths. `metadata` replaces fields
+    of it, None takes one away; `issuer_ending` stands behind the issuer there and nowhere else. `absent` are endpoints
+    that are not there and not announced; `paths` puts one elsewhere than below the issuer.
+
+    Clients. `auth_methods` are the authentication methods that are offered, in its order. With `demands_secret`
+    whoever registers is given a secret and has to say it, whatever method was agreed on. `registers_names` are the
+    client names that may register, all of them when it is empty; others get 403 with the text `registration_refused`.
+    With `exact_redirects` not even the port of a loopback address is free.
+
+    Consent. What `consent` says; `login` is a page that leads nowhere by itself. `hops` redirects of its own come
+    first. `state` tells what becomes of the client's. `pages` are its own words for a `client` or a `redirect` that is
+    not trusted. Scopes are asked for in the first of `scope_parameters` that is there; of what is not in `scopes` it is
+    `unknown_scopes` that decides. `refuses` are parameters that no request may bring, `requires_resource` names the
+    requests (NEEDS_RESOURCE) that must say the resource, `resources` are those that it knows, all when empty.
+
+    Tokens. `access_seconds` None makes access tokens last, and says no `expires_in`. `refresh` tells when a refresh
+    token is given; `refresh_needs` are parameters of the authorization request without which none is. Without `rotates`
+    a refresh token stays good and is not repeated. A spent one that comes again within `grace_seconds` is borne; after
+    that it is `reuse` that decides. With `rotation_revokes_access` a refresh ends the access tokens before it.
+
+    Answers. `nests` puts the tokens of a grant type below a key, `token_fields` stand beside them. Scopes are said as
+    `says_scope` says, with `scope_separator` between. `form-unless-asked` is JSON for whoever names it as accepted.
+    `errors_as` is the status that errors have: their own, or 200, with `ok-false` as `{"ok": false, "error": ...}`.
+    `errors`, `statuses`, `error_bodies` and `descriptions` are its own words, by the error's code of RFC 6749, or by
+    grant type and code: `refresh_token.invalid_grant`. `skew_seconds` is how far its clock is ahead.
     """
 
     metadata_at: tuple[str, ...] = ("oauth-path",)
     metadata: Mapping[str, Any] = {}
+    issuer_ending: str = ""
     absent: tuple[str, ...] = ()
     paths: Mapping[str, str] = {}
     scopes: tuple[str, ...] = ("read", "write")
+    scope_parameters: tuple[str, ...] = ("scope",)
+    scope_separator: str = " "
+    says_scope: str = "granted"
+    unknown_scopes: str = "refused"
     auth_methods: tuple[str, ...] = ("none", "client_secret_post", "client_secret_basic")
+    demands_secret: bool = False
+    registers_names: tuple[str, ...] = ()
+    registration_refused: str = "Forbidden"
+    exact_redirects: bool = False
     code_seconds: float = 600.0
     access_seconds: float | None = 3600.0
     expires_in_as: str = "number"
     refresh: str = "always"
+    refresh_needs: Mapping[str, str] = {}
     rotates: bool = True
     grace_seconds: float = 0.0
     reuse: str = "revokes-family"
     rotation_revokes_access: bool = False
     consent: str = "given"
+    hops: int = 0
+    state: str = "returned"
     requires_pkce: bool = True
+    requires_resource: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    refuses: tuple[str, ...] = ()
     sends_issuer: bool = False
+    token_type: str = "Bearer"
+    token_fields: Mapping[str, Any] = {}
+    nests: Mapping[str, str] = {}
+    answers_as: str = "json"
+    errors_as: str = "status"
+    errors: Mapping[str, str] = {}
+    statuses: Mapping[str, int] = {}
+    error_bodies: Mapping[str, Mapping[str, Any]] = {}
     descriptions: Mapping[str, str] = {}
+    pages: Mapping[str, str] = {}
+    skew_seconds: float = 0.0
+
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "absent": tuple(ENDPOINTS),
+    "paths": tuple(ENDPOINTS),
+    "nests": GRANTS,
+    "requires_resource": NEEDS_RESOURCE,
+    "pages": PAGES,
+}
+"""What fields that name things may name."""
 
 
 def require_known(provider: Provider) -> None:
@@ -70,10 +131,13 @@ def require_known(provider: Provider) -> None:
         value = getattr(provider, field)
         if value not in allowed:
             raise ValueError(f"{field} must be one of {', '.join(allowed)}, not {value!r}")
-    for field in ("absent", "paths"):
-        unknown = sorted(set(getattr(provider, field)) - set(ENDPOINTS))
+    for field, allowed in NAMES.items():
+        unknown = sorted(set(getattr(provider, field)) - set(allowed))
         if unknown:
-            raise ValueError(f"{field} may name {', '.join(ENDPOINTS)}, not {unknown[0]!r}")
+            raise ValueError(f"{field} may name {', '.join(allowed)}, not {unknown[0]!r}")
+    for field in ("auth_methods", "scope_parameters"):
+        if not getattr(provider, field):
+            raise ValueError(f"{field} must not be empty")
     for place in provider.metadata_at:
         if place not in LOCATIONS and not place.startswith("/"):
             raise ValueError(f"metadata_at may hold {', '.join(LOCATIONS)} or a path, not {place!r}")
@@ -87,13 +151,8 @@ def metadata_paths(provider: Provider, issuer_path: str) -> Mapping[str, bool]:
 
 def metadata(provider: Provider, issuer: str, endpoints: Mapping[str, str], *, openid: bool) -> dict[str, Any]:
     """The document of RFC 8414; with `openid` it has what OpenID Connect Discovery demands besides."""
-    document: dict[str, Any] = {"issuer": issuer}
-    names = {
-        "authorize": "authorization_endpoint",
-        "register": "registration_endpoint",
-        "revoke": "revocation_endpoint",
-    }
-    document |= {names.get(name, f"{name}_endpoint"): url for name, url in endpoints.items()}
+    document: dict[str, Any] = {"issuer": f"{issuer}{provider.issuer_ending}"}
+    document |= {ENDPOINTS[name]: url for name, url in endpoints.items()}
     document |= {
         "scopes_supported": list(provider.scopes),
         "response_types_supported": ["code"],

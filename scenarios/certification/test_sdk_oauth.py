@@ -21,7 +21,8 @@ from pydantic import AnyUrl
 
 from fake_servers.mcp import Behaviour, HttpServer
 from fake_servers.mounts import Mount, TestAuthority
-from fake_servers.oauth import AuthorizationServer, Protected, Provider, Resource, Site
+from fake_servers.oauth import AuthorizationServer, Protected, Provider, Resource, Site, profile_named
+from fake_servers.oauth.profiles import good_names
 from fake_servers.oauth.site import Server
 from harness.world import Request, Response
 from harness.world.sites import origin
@@ -105,9 +106,10 @@ class Stage:
         self.clock, self.memory = clock, Memory()
         self.authorization = AuthorizationServer(shape.issuer, shape.provider)
         self.resource = Protected(HttpServer(Behaviour(discover="answer")), self.authorization, shape.resource)
-        self.servers: dict[str, Server] = {"https://mcp.test": self.resource, ISSUER: self.authorization}
-        if origin(shape.issuer) == "https://mcp.test":
-            self.servers = {"https://mcp.test": Site(self.authorization, self.resource)}
+        self.url = shape.resource.url
+        self.servers: dict[str, Server] = {origin(self.url): self.resource, origin(shape.issuer): self.authorization}
+        if origin(shape.issuer) == origin(self.url):
+            self.servers = {origin(self.url): Site(self.authorization, self.resource)}
         self.asked: list[str] = []
         self.failure: BaseException | None = None
 
@@ -120,11 +122,11 @@ class Stage:
                 metadata = OAuthClientMetadata(client_name="SDK", redirect_uris=[AnyUrl(CALLBACK)])
                 transport = Resolved(mount, authority)
                 browser = Browser(transport)
-                auth = OAuthClientProvider(MCP, metadata, self.memory, browser.open, browser.result)
+                auth = OAuthClientProvider(self.url, metadata, self.memory, browser.open, browser.result)
                 with anyio.fail_after(LIMIT_SECONDS):
                     async with (
                         httpx2.AsyncClient(auth=auth, transport=transport, timeout=LIMIT_SECONDS) as http,
-                        Client(streamable_http_client(MCP, http_client=http), mode=mode) as client,
+                        Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
                     ):
                         assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
                         await client.call_tool("echo", {})
@@ -207,7 +209,14 @@ GOOD_ONES = {
     "scopes of the resource": Shape(resource=Resource(MCP, scopes=("read",), requires_scopes=True)),
     "one origin": Shape("https://mcp.test"),
     "one origin, older": Shape("https://mcp.test", resource=Resource(MCP, (), challenge="none")),
-}
+    **{name: Shape(profile_named(name).issuer, profile_named(name).provider, profile_named(name).resource)
+       for name in good_names()},
+}  # fmt: skip
+
+
+def test_the_sdk_is_led_to_every_profile_that_is_said_to_be_good():
+    assert set(good_names()) <= set(GOOD_ONES)
+    assert {"well-behaved", "path-inserted", "openid-only", "separate-host"} <= set(good_names())
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -219,7 +228,7 @@ def test_the_sdk_completes_the_flow_with_every_good_shape(shape, mode, clock, au
     assert stage.grants == [("authorization_code", None, 1)]
     assert len(stage.authorization.clients) == 1
     [code] = stage.authorization.received("token")
-    assert code.fields.get("resource") == (MCP if shape.resource.metadata_at or mode == "auto" else None)
+    assert code.fields.get("resource") == (shape.resource.url if shape.resource.metadata_at or mode == "auto" else None)
     [generation] = stage.authorization.tokens
     assert stage.memory.tokens is not None
     assert (stage.memory.tokens.access_token, stage.memory.tokens.refresh_token) == (

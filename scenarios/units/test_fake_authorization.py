@@ -482,40 +482,146 @@ def test_revocation_ends_what_is_the_clients_own_and_tells_nothing_of_the_rest(k
 
 # --- scripted answers -------------------------------------------------------------------------------------------------
 
+JSON, HTML = "application/json", "text/html; charset=utf-8"
 # Name, status, content type, error in the body, whether the rules had their effect.
 SCRIPTED: list[tuple[str, int, str, str | None, bool]] = [
-    ("ok", 200, "application/json", None, True),
-    ("ok-without-refresh", 200, "application/json", None, True),
-    ("ok-without-expiry", 200, "application/json", None, True),
-    ("invalid_grant", 400, "application/json", "invalid_grant", False),
-    ("invalid_client", 401, "application/json", "invalid_client", False),
-    ("unauthorized_client", 400, "application/json", "unauthorized_client", False),
-    ("invalid_request", 400, "application/json", "invalid_request", False),
-    ("429", 429, "application/json", "rate_limited", False),
-    ("500-html", 500, "text/html; charset=utf-8", None, False),
-    ("503-html", 503, "text/html; charset=utf-8", None, False),
-    ("400-html", 400, "text/html; charset=utf-8", None, False),
-    ("400-json", 400, "application/json", None, False),
-    ("200-error", 200, "application/json", "invalid_grant", False),
+    ("ok", 200, JSON, None, True),
+    ("ok-without-refresh", 200, JSON, None, True),
+    ("ok-without-expiry", 200, JSON, None, True),
+    ("ok-slow", 200, JSON, None, True),
+    ("ok-truncated", 200, JSON, None, True),
+    ("ok-created", 201, JSON, None, True),
+    ("ok-as-503", 503, JSON, None, True),
+    ("ok-as-302", 302, JSON, None, True),
+    ("wrong-issuer", 200, JSON, None, True),
+    ("token-endpoint-http", 200, JSON, None, True),
+    ("registration-endpoint-http", 200, JSON, None, True),
+    ("invalid_grant", 400, JSON, "invalid_grant", False),
+    ("invalid_client", 401, JSON, "invalid_client", False),
+    ("unauthorized_client", 400, JSON, "unauthorized_client", False),
+    ("invalid_request", 400, JSON, "invalid_request", False),
+    ("temporarily_unavailable", 400, JSON, "temporarily_unavailable", False),
+    ("429", 429, JSON, "rate_limited", False),
+    ("429-date", 429, HTML, None, False),
+    ("429-invalid_grant", 429, JSON, "invalid_grant", False),
+    ("503-invalid_grant", 503, JSON, "invalid_grant", False),
+    ("400-json", 400, JSON, None, False),
+    ("422-client", 422, JSON, None, False),
+    ("200-error", 200, JSON, "invalid_grant", False),
+    ("200-html", 200, HTML, None, False),
+    ("200-empty", 200, JSON, None, False),
+    ("200-list", 200, JSON, None, False),
+    ("200-deep", 200, JSON, None, False),
+    ("204", 204, JSON, None, False),
+    ("302", 302, "text/plain", None, False),
+    ("307", 307, "text/plain", None, False),
+    *((str(status), status, JSON, None, False) for status in (400, 401, 403, 404, 408, 422, 500, 502, 503, 504)),
+    *((f"{status}-html", status, HTML, None, False) for status in (400, 401, 403, 404, 408, 422, 500, 502, 503, 504)),
 ]
+# Name, and the fields of a grant's answer that it says otherwise; ABSENT: it does not say them.
+ABSENT = object()
+SAID: list[tuple[str, dict[str, object]]] = [
+    ("ok-expires-text", {"expires_in": "3600"}), ("ok-expires-zero", {"expires_in": 0}),
+    ("ok-expires-negative", {"expires_in": -60}), ("ok-expires-huge", {"expires_in": 10**18}),
+    ("ok-expires-fraction", {"expires_in": 3599.5}), ("ok-expires-unsaid", {"expires_in": ABSENT}),
+    ("ok-expires-nan", {"expires_in": "NaN"}), ("ok-expires-words", {"expires_in": "one hour"}),
+    ("ok-expires-true", {"expires_in": True}), ("ok-type-lower", {"token_type": "bearer"}),
+    ("ok-type-mac", {"token_type": "mac"}), ("ok-type-absent", {"token_type": ABSENT}),
+    ("ok-access-blank", {"access_token": ""}), ("ok-access-absent", {"access_token": ABSENT}),
+    ("ok-refresh-blank", {"refresh_token": ""}),
+]  # fmt: skip
 
 
 def test_every_scripted_answer_has_a_test():
-    assert {name for name, *_ in SCRIPTED} | {"drop-before", "drop-after"} == set(ANSWERS)
+    assert {name for name, *_ in [*SCRIPTED, *SAID]} | {"drop-before", "drop-after"} == set(ANSWERS)
 
 
 @pytest.mark.parametrize(("name", "status", "kind", "error", "processed"), SCRIPTED)
 def test_a_scripted_answer_is_for_one_request_and_a_refusal_changes_nothing(name, status, kind, error, processed):
     server, _, refresh = prepared(token_answers=[name])
-    answer = refreshed(server, refresh)
-    assert (answer.status, answer.headers["Content-Type"]) == (status, kind)
-    assert (answer.body or {}).get("error") == error
+    form = {"grant_type": "refresh_token", "refresh_token": refresh, "client_id": "cid"}
+    response = server.handle(
+        Request("POST", f"{ISSUER}/token", {"Content-Type": FORM}, urlencode(form).encode()), NOW, ""
+    )
+    assert (response.status, response.headers["Content-Type"]) == (status, kind)
+    assert error_of(response.body) == error
     assert (server.requests[-1].processed, server.requests[-1].status) == (processed, status)
     assert len(server.tokens) == 1 + processed
     if not processed:
         assert refreshed(server, refresh).status == 200
-    if name == "429":
-        assert answer.headers["Retry-After"] == "30"
+    assert ("Retry-After" in response.headers) == (status == 429)
+    assert response.headers.get("Location") == ("https://elsewhere.test/" if status in (302, 307) else None)
+
+
+def error_of(body: bytes) -> str | None:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found.get("error") if isinstance(found, dict) else None
+
+
+@pytest.mark.parametrize(("name", "fields"), SAID)
+@pytest.mark.parametrize("provider", [GOOD, Provider(nests={"refresh_token": "authed_user"})])
+def test_an_answer_may_say_something_else_than_what_is_true(name, fields, provider):
+    server, _, refresh = prepared(provider, token_answers=[name])
+    body = refreshed(server, refresh).body
+    said = body.get("authed_user", body)
+    assert {key: said.get(key, ABSENT) for key in fields} == fields
+    made = server.tokens[-1]
+    kept = {"access_token": made.access, "refresh_token": made.refresh, "expires_in": 3600, "token_type": "Bearer"}
+    assert {key: said[key] for key in kept if key not in fields} == {k: v for k, v in kept.items() if k not in fields}
+    assert server.accepts(made.access, NOW + 3599)
+    assert not server.accepts(made.access, NOW + 3600)
+
+
+def test_a_body_may_be_cut_and_an_answer_may_take_long():
+    server, _, refresh = prepared(Provider(rotates=False))
+    form = {"grant_type": "refresh_token", "refresh_token": refresh, "client_id": "cid"}
+    request = Request("POST", f"{ISSUER}/token", {"Content-Type": FORM}, urlencode(form).encode())
+    server.answer_next("token", "ok", "ok-truncated", "ok-slow")
+    whole, cut, slow = (server.handle(request, NOW, "") for _ in range(3))
+    assert len(cut.body) == len(whole.body) // 2
+    assert cut.body.startswith(b'{"access_token": "access-')
+    assert (whole.after_seconds, slow.after_seconds > 30) == (0.0, True)
+
+
+def test_metadata_may_lie_for_one_request():
+    server = AuthorizationServer(ISSUER)
+    names = ["wrong-issuer", "token-endpoint-http", "registration-endpoint-http", "ok"]
+    server.answer_next("metadata", *names)
+    said = [fetched(server, ISSUER + OAUTH).body for _ in names]
+    truth = said[-1]
+    assert [{key: value for key, value in each.items() if value != truth[key]} for each in said] == [
+        {"issuer": "https://elsewhere.test/"}, {"token_endpoint": "http://elsewhere.test/token"},
+        {"registration_endpoint": "http://elsewhere.test/register"}, {},
+    ]  # fmt: skip
+
+
+def test_what_an_answer_says_otherwise_is_no_part_of_a_refusal():
+    server, _, _ = prepared(token_answers=["ok-expires-zero"])
+    assert refreshed(server, "stale").body == {"error": "invalid_grant", "error_description": "Invalid refresh token"}
+
+
+def test_a_form_may_be_said_otherwise_too():
+    server, _, refresh = prepared(Provider(answers_as="form-unless-asked"), token_answers=["ok-expires-zero"])
+    form = {"grant_type": "refresh_token", "refresh_token": refresh, "client_id": "cid"}
+    request = Request("POST", f"{ISSUER}/token", {"Content-Type": FORM}, urlencode(form).encode())
+    body = parse_qs(server.handle(request, NOW, "").body.decode())
+    assert (body["expires_in"], body["access_token"]) == (["0"], [server.tokens[-1].access])
+
+
+@pytest.mark.parametrize("endpoint", ["metadata", "register", "authorize", "token", "revoke"])
+def test_each_endpoint_can_be_away_slow_or_broken(endpoint):
+    server = AuthorizationServer(ISSUER)
+    url = f"{ISSUER}{OAUTH}" if endpoint == "metadata" else f"{ISSUER}/{endpoint}"
+    method = "GET" if endpoint in ("metadata", "authorize") else "POST"
+    server.answer_next(endpoint, "404", "ok-slow", "503-html", "drop-before")
+    responses = [server.handle(Request(method, url), NOW, "") for _ in range(4)]
+    assert [responses[0].status, responses[2].status, responses[3].status] == [404, 503, 0]
+    assert responses[1].after_seconds == 40.0
+    server.answer_always(endpoint, "drop-after")
+    assert server.breaks_next(method, url) == "reset-after"
 
 
 def test_an_answer_without_a_refresh_token_leaves_the_old_one_good():

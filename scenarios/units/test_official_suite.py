@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import select
 import socket
 import subprocess
 import sys
 import threading
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +20,19 @@ import pytest
 from fake_servers.mcp import Behaviour, HttpServer
 from fake_servers.mcp.http import METHOD_HEADER, VERSION_HEADER
 from fake_servers.mcp.protocol import META_VERSION, MODERN_VERSION
+from fake_servers.oauth.profiles import good_names
 from harness.canary.cache import NotInstalledError
-from harness.world.ports import Request, header
-from scenarios.certification.official import comparing, installing, running
+from harness.reference.oauth.transport import InsecureEndpointError, post_form, post_json
+from harness.requirements.manifest import load_manifest
+from harness.world import NotSent, Request, Response, World, header
+from harness.world.live import run
+from scenarios.certification.official import clients, comparing, installing, providers, running
 from scenarios.certification.official.comparing import Group
 from scenarios.certification.official.running import Check, Played, Processes
+from scenarios.certification.official.seam import behind
 from scenarios.certification.official.servers import CERTIFIED, CONTROLS, QUIRKS
 from scenarios.processes import is_gone
+from scenarios.worlds import alone
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE_SECONDS = 20.0
@@ -171,6 +180,192 @@ def test_checks_are_believed_only_of_a_run_that_ended_and_agrees_with_itself(cod
 def test_the_scenarios_of_a_revision_are_read_from_the_list():
     output = "Server scenarios:\n  - first [2025-06-18,2025-11-25]\n  - second [2026-07-28]\n  - third [2025-11-25]\n"
     assert running.listed(output, "2025-11-25") == ("first", "third")
+
+
+# --- clients and providers --------------------------------------------------------------------------------------------
+
+
+def test_the_baselines_of_clients_and_providers_name_each_that_is_tested_and_no_other():
+    named = [
+        (clients.BASELINE, [clients.REFERENCE.name, clients.PATH_FORMS.name], []),
+        (providers.BASELINE, [each.name for each in providers.CERTIFIED], [each.name for each in providers.QUIRKS]),
+    ]
+    for file, good, quirks in named:
+        baseline = comparing.read_baseline(file.read_text(encoding="utf-8"))
+        assert {name for group in baseline.groups for name in group.servers} <= {*good, *quirks}
+        assert {name for group in baseline.groups for name in group.suites} <= set(installing.SUITE_VERSIONS)
+        for name in good:
+            assert comparing.expected(baseline.groups, installing.SUITE_VERSIONS[-1], name)
+    assert {each.profile.well_behaved for each in providers.CERTIFIED} == {True}
+    assert set(good_names()) == {each.name for each in providers.CERTIFIED}
+
+
+def test_every_deviation_of_the_reference_names_its_rule():
+    """A rule is a requirement; where there is none, that is what is said."""
+    groups = comparing.read_baseline(clients.BASELINE.read_text(encoding="utf-8")).groups
+    known = set(load_manifest().requirements)
+    bad = [group for group in groups if group.status in ("WARNING", "FAILURE")]
+    words = {group.why: set(re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)+", group.why)) for group in bad}
+    without = [why for why, named in words.items() if not named & known]
+    assert all("seeds" in why or "runtime's affair" in why for why in without), without
+    assert len(bad) > 5
+
+
+def test_every_quirk_of_a_provider_is_expected_to_fail_where_the_good_one_passes():
+    groups = comparing.read_baseline(providers.BASELINE.read_text(encoding="utf-8")).groups
+    for quirk in providers.QUIRKS:
+        shown = comparing.expected(groups, installing.SUITE_VERSIONS[-1], quirk.name, quirk.like)
+        good = comparing.expected(groups, installing.SUITE_VERSIONS[-1], quirk.like)
+        assert [key for key in shown if shown[key] == "FAILURE" and good[key] == "SUCCESS"], quirk.name
+
+
+def test_clients_play_the_scenarios_of_authorization_at_the_usual_revision_or_the_first():
+    output = (
+        "  - initialize [2025-06-18,2025-11-25]\n  - auth/a [2025-11-25,2026-07-28]\n  - auth/b [2025-03-26]\n"
+        "  - auth/c [2026-07-28]\n  - auth/d [extension]\n  - auth/e [draft]\n"
+    )
+    assert list(clients.listed(output)) == [
+        ("auth/a", "2025-11-25"), ("auth/b", "2025-03-26"), ("auth/c", "2026-07-28"), ("auth/d", ""), ("auth/e", ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "statuses", "problem"),
+    [
+        (0, ["SUCCESS", "INFO"], None), (1, ["WARNING"], None), (1, ["FAILURE"], None),
+        (0, ["WARNING"], "exit code 0 although its checks say failed"),
+        (1, ["SUCCESS"], "exit code 1 although its checks say passed"),
+        (None, ["SUCCESS"], "did not end within 60 s"),
+    ],
+)  # fmt: skip
+def test_a_client_that_fails_by_itself_is_no_client_that_passes(code, statuses, problem):
+    text = results(*((f"c-{number}", status) for number, status in enumerate(statuses)))
+    told = clients.judged("auth/a", code, [text], "").problem
+    assert told is None if problem is None else (told or "").startswith(problem)
+    assert (clients.judged("auth/a", 1, [], "no").problem or "").startswith("left 0 results")
+
+
+def test_a_client_that_raises_is_told_by_what_it_raised():
+    said = "tools/list: 200\nTraceback (most recent call last):\n  File ...\nImportError: no such name\n"
+    assert clients.crash(said) == "the client raised ImportError: no such name"
+    assert clients.crash("no flow: nothing found\n") is None
+
+
+def test_what_was_sent_and_received_is_no_check():
+    text = results(("incoming-request", "INFO"), ("outgoing-response", "INFO"), ("retry", "INFO"), ("a", "SUCCESS"))
+    assert [each.name for each in clients.judged("auth/a", 0, [text], "").checks] == ["retry", "a"]
+
+
+def test_a_client_that_fails_unnoticed_is_told_unless_the_scenario_is_known_to_prove_nothing():
+    played = [
+        Played("a", (check("a/x", "SUCCESS"),)),
+        Played("b", (check("b/x", "FAILURE"),)),
+        Played("c", (), "exit code 1"),
+    ]
+    assert list(clients.unnoticed(played, ())) == ["passes a: a client that fails is not noticed"]
+    assert list(clients.unnoticed(played, {"a"})) == []
+
+
+def test_a_provider_is_judged_by_both_scenarios():
+    metadata, grant = providers.SCENARIOS
+    files = {f"x-{metadata}-2026": results(("m", "SUCCESS")), f"x-{grant}-2026": results(("g", "FAILURE"))}
+    assert [(each.scenario, each.problem) for each in providers.judged(1, files, "")] == [
+        (metadata, None),
+        (grant, None),
+    ]
+    assert "exit code 0" in (providers.judged(0, files, "")[0].problem or "")
+    del files[f"x-{grant}-2026"]
+    assert "left 0 results" in (providers.judged(1, files, "")[1].problem or "")
+    assert [each.problem for each in providers.judged(None, {}, "")] == ["did not end within 60 s: "]
+
+
+def test_the_suites_client_is_known_to_every_provider_with_the_method_that_it_offers_first():
+    for subject in providers.CERTIFIED:
+        client = providers.server_of(subject.profile, 3000).clients["suite"]
+        assert client.auth_method == subject.profile.provider.auth_methods[0]
+        assert (client.secret is None) == (client.auth_method == "none")
+
+
+# --- the seam, by which the reference's client reaches plain servers --------------------------------------------------
+
+
+class Plain:
+    """A server of localhost that notes what it is told, and tells where it is."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+
+    def handle(self, request: Request, now: float, who: str) -> Response:
+        self.asked.append(request)
+        text = "http://localhost:81/token http%3A%2F%2Flocalhost%3A81 http://other.test https://zimmer.test/cb"
+        return Response(302, {"Location": "http://localhost:81/a", "Content-Length": "9"}, text.encode())
+
+
+def through_seam(url: str, body: bytes = b"", server: Any = None) -> Any:
+    async def ask(world: World) -> Any:
+        request = Request("POST", url, {}, body)
+        try:
+            return await behind(world).http.send(request, open_timeout_seconds=5, read_timeout_seconds=5)
+        except NotSent as error:
+            return error.reason
+
+    places = ("http://localhost:81", "https://localhost:81", "http://other.test", "https://other.test")
+    return alone(ask, servers=dict.fromkeys(places, server or Plain()))
+
+
+def test_the_seam_makes_a_plain_server_look_secured_and_its_client_look_plain():
+    server = Plain()
+    answer = through_seam(
+        "https://localhost:81/a?r=https%3A%2F%2Flocalhost%3A81", b"r=https%3A%2F%2Flocalhost%3A81", server
+    )
+    assert answer.body == (
+        b"https://localhost:81/token https%3A%2F%2Flocalhost%3A81 http://other.test https://zimmer.test/cb"
+    )
+    assert answer.headers == {"Location": "https://localhost:81/a"}
+    assert [(each.url, each.body) for each in server.asked] == [
+        ("http://localhost:81/a?r=http%3A%2F%2Flocalhost%3A81", b"r=http%3A%2F%2Flocalhost%3A81")
+    ]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost:81/a", "https://other.test/", "http://other.test/", "https://localhost.evil.test/"]
+)
+def test_the_seam_sends_nothing_anywhere_else(url):
+    server = Plain()
+    assert (through_seam(url, server=server), server.asked) == ("refused", [])
+
+
+def test_nothing_of_the_product_can_name_the_seam():
+    """Production is wired by what is shipped, and none of that imports what is tested with."""
+    for package in ("harness", "fake_runtimes", "fake_servers"):
+        for file in (REPOSITORY / package).rglob("*.py"):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+            imported |= {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
+            assert not [name for name in imported if name.split(".")[0] == "scenarios"], file
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "scenarios" not in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+@pytest.mark.parametrize("place", ["http://localhost:{port}/token", "http://127.0.0.1:{port}/token"])
+def test_without_the_seam_no_byte_goes_to_a_plain_endpoint_of_this_machine(place, tmp_path):
+    """A live world as production has it, and a listener that would see any connection."""
+
+    async def program(world: World, argv: Any) -> int:
+        for post in (post_form, post_json):
+            try:
+                await post(world, argv[0], {"code": "c"})
+            except InsecureEndpointError:
+                continue
+            return 3
+        return 7
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = place.format(port=listening.getsockname()[1])
+        assert run(program, [url], store=str(tmp_path / "rows.sqlite"), takes_signals=False) == 7
+        listening.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
 
 
 # --- its processes ----------------------------------------------------------------------------------------------------

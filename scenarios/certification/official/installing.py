@@ -23,6 +23,11 @@ class Suite(NamedTuple):
     node: Path
     program: Path
 
+    @property
+    def is_newest(self) -> bool:
+        """Whether it is the one that lets a revision be chosen for clients, and that tests authorization servers."""
+        return self.version == SUITE_VERSIONS[-1]
+
 
 def install(cache: Path, environment: Mapping[str, str]) -> tuple[Suite, ...]:
     """Every version of the suite, newly installed where the cache has not got it. Raises NotInstalledError."""

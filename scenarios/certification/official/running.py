@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -70,10 +70,12 @@ class Processes:
         for process in left:
             end(process)
 
-    def run(self, argv: Sequence[str], directory: Path, limit_seconds: float = LIMIT_SECONDS) -> tuple[int | None, str]:
+    def run(self, argv: Sequence[str], directory: Path, limit_seconds: float = LIMIT_SECONDS, *,
+            heard: Callable[[str], None] | None = None) -> tuple[int | None, str]:  # fmt: skip
         """A program's exit code and what it printed; None for the code of one that took too long and was ended.
 
-        Its environment holds nothing of this process's, and its home is the directory.
+        Its environment holds nothing of this process's, and its home is the directory. `heard` takes each line when it
+        comes.
         """
         home = str(directory)
         environment = {"HOME": home, "TMPDIR": home, "PATH": str(Path(argv[0]).parent), "NO_COLOR": "1"}
@@ -86,6 +88,8 @@ class Processes:
             )  # fmt: skip
             self._running.add(process)
         try:
+            if heard is not None:
+                return followed(process, limit_seconds, heard)
             output, _ = process.communicate(timeout=limit_seconds)
         except subprocess.TimeoutExpired:
             end(process)
@@ -94,6 +98,32 @@ class Processes:
             with self._lock:
                 self._running.discard(process)
         return process.returncode, output
+
+
+def followed(
+    process: subprocess.Popen[str], limit_seconds: float, heard: Callable[[str], None]
+) -> tuple[int | None, str]:
+    """A program's exit code (None: it took too long) and what it printed, each line handed on at once."""
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        end(process)
+
+    watch = threading.Timer(limit_seconds, stop)
+    watch.start()
+    lines: list[str] = []
+    try:
+        with process:
+            for line in process.stdout or ():
+                lines.append(line)
+                heard(line)
+    except BaseException:
+        end(process)
+        raise
+    finally:
+        watch.cancel()
+    return None if late.is_set() else process.returncode, "".join(lines)
 
 
 def end(process: subprocess.Popen[str]) -> None:
