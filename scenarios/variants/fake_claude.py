@@ -67,7 +67,7 @@ def a_configured_header_gets_past_the_memory(session, name):
     return not static and is_live_rule(session.needs_auth_text, name, session.world.clock.now() * 1000)
 
 
-@variant("fake_runtimes.claude.bearer:find_entry", catches=("writers-claude-fake-reads-by-key",))
+@variant("fake_runtimes.claude.access:stored_entry", catches=("writers-claude-fake-reads-by-key",))
 def a_token_is_found_by_its_url(store_text, server):
     """Compares the entries' own serverUrl."""
     held = json_object(store_text).get("mcpOAuth", {}).values()
@@ -133,3 +133,9 @@ async def servers_of_the_settings_are_started(world, homes, profile):
     settings = json_object(await read_text(world, f"{homes.config}/{SETTINGS}"))
     more = sourced(members(settings, sources.environment, profile, []), USER)
     return sources._replace(servers={**more, **sources.servers})
+
+
+@variant("fake_runtimes.claude.stored:wants_renewal", catches=("reconcile-runtimes-do-refresh",))
+def a_lapsed_token_is_never_renewed(entry, now_seconds):
+    """Only reads tokens, so that every scenario of a write-back passes without a reconciler."""
+    return False

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from fake_runtimes.pi.npx import Resolver
 from fake_runtimes.pi.startup import request_seconds as pi_request_seconds
+from fake_runtimes.pi.tokens import Entries
 from harness.requirements.variants import variant
+
+kept_rule = Entries.kept
 
 
 @variant("fake_runtimes.pi.connect:budget_seconds", catches=("npx-pi-budget-covers-fallback",))
@@ -29,3 +32,10 @@ async def a_slow_install_is_waited_for(self: Resolver, server, package):
     npm = await self.world.processes.spawn(argv, env=self.environment, directory=self.home.session)
     await npm.wait()
     return await self.known(server, package)
+
+
+@variant("fake_runtimes.pi.tokens:Entries.kept", catches=("reconcile-pi-process-cache-modelled",))
+async def the_store_is_read_for_every_call(self, server):
+    """Remembers nothing, so that a pair that is put into the store looks as if it took effect at once."""
+    self._kept.pop(server.name, None)
+    return await kept_rule(self, server)

@@ -1,17 +1,24 @@
 """A stored OAuth credential, and its table. One row for each credential key.
 
 Source: seed 002 "MCP server OAuth"; requirements https-credential-*, authorize-replace-in-place. Every change goes
-through `change`: under the row's lock, validated, its time noted.
+through `table.change`: under the row's lock, validated, its time noted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from harness.reference.credentials.key import Runtime
+from harness.reference.oauth.endpoints import acceptable_endpoint
+from harness.reference.secrets.blank import is_blank
 
 TABLE = "mcp_oauth_credentials"
+
+
+class InvalidCredentialError(ValueError):
+    """A row that may not be saved. The text names the server, never the endpoint: that may hold a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +44,31 @@ class Credential:
     refresh_token_unsupported: bool = False
     runtime_keys: Mapping[Runtime, str] = field(default_factory=dict)
     updated_at: float = 0.0
+
+
+COLUMNS = tuple(column.name for column in fields(Credential))
+
+
+def row_values(row: Credential) -> dict[str, Any]:
+    """A credential as the table keeps it."""
+    values = {column: getattr(row, column) for column in COLUMNS}
+    return {**values, "runtime_keys": dict(row.runtime_keys)}
+
+
+def credential_of(values: Mapping[str, Any]) -> Credential:
+    """A credential from the table's values; what is no column of ours is left out."""
+    return Credential(**{column: values[column] for column in COLUMNS if column in values})
+
+
+def storable_endpoint(endpoint: str | None) -> bool:
+    """Whether a credential with this token endpoint may be saved: https, or blank.
+
+    Blank means that it cannot be renewed, so authorize again (https-credential-blank-legal).
+    """
+    return is_blank(endpoint) or acceptable_endpoint(endpoint)
+
+
+def require_storable(row: Credential) -> None:
+    """Raise InvalidCredentialError where the row may not be saved (https-credential-refuses-save)."""
+    if not storable_endpoint(row.token_endpoint):
+        raise InvalidCredentialError(f"The token endpoint of '{row.server_name}' must be an https URL")

@@ -1,10 +1,11 @@
-"""What a stored OAuth credential is worth now. Times are relative: seconds from now, None for no expiry."""
+"""What a stored OAuth credential is worth now. Times are relative unless said: seconds from now, None for no expiry."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from harness.reference.credentials.row import Credential
 from harness.reference.oauth.endpoints import acceptable_endpoint
 from harness.reference.secrets.blank import is_blank
 
@@ -53,6 +54,16 @@ def credential_state(
 def state_of(row: StoredCredential) -> CredentialState:
     """The same for a row."""
     return credential_state(row.expires_in_s, row.refresh_token, row.token_endpoint, row.refresh_token_unsupported)
+
+
+def expires_in(row: Credential, now: float) -> float | None:
+    """Seconds until the access token of a table's row expires; None where it does not."""
+    return None if row.expires_at is None else row.expires_at - now
+
+
+def state_at(row: Credential, now: float) -> CredentialState:
+    """What a table's row is worth at a time, in seconds since the epoch."""
+    return credential_state(expires_in(row, now), row.refresh_token, row.token_endpoint, row.refresh_token_unsupported)
 
 
 def is_active(expires_in_s: float | None) -> bool:

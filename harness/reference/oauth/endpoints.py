@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import re
-from ipaddress import AddressValueError, IPv6Address
+
+from harness.reference.oauth.urls import is_address
 
 _UNIT = r"(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})"
 
 ENDPOINT = re.compile(
     r"https://"
-    rf"(?:(?:{_UNIT}|:)*@)?"
-    rf"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|{_UNIT}+)"
-    r"(?::[0-9]*)?"
-    rf"(?:/(?:{_UNIT}|[:@/])*)?"
-    rf"(?:\?(?:{_UNIT}|[:@/?])*)?"
+    rf"(?:(?P<userinfo>(?:{_UNIT}|:)*)@)?"
+    rf"(?P<host>\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|{_UNIT}+)"
+    r"(?::(?P<port>[0-9]*))?"
+    rf"(?P<path>(?:/(?:{_UNIT}|[:@/])*)?)"
+    rf"(?P<query>(?:\?(?:{_UNIT}|[:@/?])*)?)"
     rf"(?:#(?:{_UNIT}|[:@/?])*)?",
     re.IGNORECASE | re.ASCII,
 )
 """A whole https URI with a host. Matched against the raw text: no blank, line end or stray character is dropped."""
 
+SHOWN_CHARACTERS = 200
+MASK = "***"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+
 
 def acceptable_endpoint(endpoint: str | None) -> bool:
     """True for an https URI with a non-empty host. Null and unparseable text are False, never an error."""
+    return read_endpoint(endpoint) is not None
+
+
+def read_endpoint(endpoint: str | None) -> re.Match[str] | None:
+    """The parts of an endpoint: userinfo, host, port, path, query; None where it is not acceptable."""
     match = ENDPOINT.fullmatch(endpoint) if endpoint is not None else None
-    return match is not None and (match["ipv6"] is None or _is_ipv6(match["ipv6"]))
+    return match if match is not None and is_address(match["ipv6"]) else None
 
 
-def _is_ipv6(text: str) -> bool:
-    try:
-        IPv6Address(text)
-    except AddressValueError:
-        return False
-    return True
+def shown_endpoint(endpoint: str | None) -> str:
+    """An endpoint as a person may read it: no userinfo, no query, one line (https-initiate-flash-names-endpoint).
+
+    What stands before the last `@` is taken for userinfo wherever that is, as a secret may hold any character.
+    """
+    text = "".join(each if each.isprintable() else "\ufffd" for each in endpoint or "")
+    scheme = _SCHEME.match(text)
+    start = scheme.end() if scheme is not None else 0
+    if "@" in text[start:]:
+        text = f"{text[:start]}{MASK}@{text.rpartition('@')[2]}"
+    return re.split(r"[?#]", text, maxsplit=1)[0][:SHOWN_CHARACTERS]

@@ -2,7 +2,8 @@
 
 Sources: the log poller and the stderr detectors of seed 002; requirements status-claude-message-order,
 status-claude-last-verdict-wins, status-claude-blob-join, status-claude-min-timestamp, status-codex-stderr-failed,
-status-codex-stderr-timeout-line. Silence is no failure: a server of which nothing is told stays undecided.
+status-codex-stderr-timeout-line. Silence is no failure: a server of which nothing is told stays undecided. Claude's
+`Skipping connection (cached needs-auth)` is such silence: nobody was asked (gate-skip-line-is-known-cause).
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ CODEX_INCOMPLETE = re.compile(r"MCP startup incomplete \(failed: (?P<names>[^)]+
 CODEX_UPDATE = '"mcpServer/startupStatus/updated"'
 PI_FAILED = re.compile(r"MCP: Failed to connect to (?P<name>.+?): ")
 PI_UNAVAILABLE = re.compile(r"MCP: (?P<name>.+) temporarily unavailable \(HTTP \d+\)")
+
+
+ANSWER_WORDS = ("assistant", "item.", "turn.completed")
+"""One of them is in every line that tells of an answer of the model's; most lines have none."""
 
 
 class Seen(NamedTuple):
@@ -203,3 +208,19 @@ def pi_tellings(line: str) -> tuple[tuple[str, str], ...]:
     """Pi's adapter prints one line for each server that did not connect; several may come in one piece."""
     found = (PI_FAILED.match(part) or PI_UNAVAILABLE.match(part) for part in line.split("\n"))
     return tuple((each["name"], each.string) for each in found if each is not None)
+
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+def is_answer(runtime: Runtime, line: str) -> bool:
+    """Whether a line of the runtime's output shows that the model has answered: the turn has reached the agent."""
+    if not any(word in line for word in ANSWER_WORDS):
+        return False
+    told = json_object(line) or {}
+    kind, message = told.get("type"), told.get("message")
+    if runtime == "codex":
+        return kind == "turn.completed" or str(kind).startswith("item.")
+    if runtime == "pi":
+        return isinstance(message, dict) and message.get("role") == "assistant"
+    return kind == "assistant"

@@ -2,7 +2,7 @@
 
 Source: seed 000 "When a server cannot connect, the server is left out — not the session"; requirements
 npx-heal-still-corrupt-package, failure-ladder-*, failure-record-*. Which failures skip the ladder (a refused
-credential, a server that wants to be authorized) is decided elsewhere: what comes here is "anything else".
+credential, a server that wants to be authorized) is decided in `routes`: what comes here is "anything else".
 """
 
 from __future__ import annotations
@@ -20,26 +20,48 @@ COUNT, LAST, FAILED, PAUSED_BY, DEGRADED = (
     "paused_by",
     "mcp_degraded_servers",
 )
+REJECTED = "their credentials were rejected"
 EXHAUSTED = f"they did not connect after {len(RETRY_DELAYS_SECONDS)} retries"
 
 Metadata = Mapping[str, Any]
 
 
-class Decision(NamedTuple):
-    """What a pass does: nothing, one retry after some seconds, or leave `servers` out; `metadata` as it is then."""
+Route = Literal["oauth_required", "retry", "degrade"]
+Errors = Mapping[str, str | None]
+"""Servers that failed, each with what was said of it."""
 
-    route: Literal["nothing", "retry", "degrade"]
+
+class Decision(NamedTuple):
+    """What a pass does: nothing, park the session, one retry after some seconds, or leave servers out and go on.
+
+    `metadata` as it is then; `servers` are those of that route, `routes` that of every server that is news.
+    """
+
+    route: Literal["nothing", "oauth_required", "retry", "degrade"]
     metadata: Metadata
     servers: tuple[str, ...] = ()
     after_seconds: int = 0
+    routes: Mapping[str, Route] = {}
+
+    def on(self, route: Route) -> tuple[str, ...]:
+        """The servers that go this way."""
+        return tuple(name for name, taken in self.routes.items() if taken == route)
 
 
-def decide(metadata: Metadata, failed: Mapping[str, str], now_seconds: float) -> Decision:
+def decide(metadata: Metadata, failed: Errors, now_seconds: float) -> Decision:
     """The route of the servers that failed and are not left out yet; no such server: nothing to do."""
+    new = news(metadata, failed)
+    return climb(metadata, new, now_seconds) if new else Decision("nothing", metadata)
+
+
+def news(metadata: Metadata, failed: Errors) -> dict[str, str | None]:
+    """Those of the failed servers that are not left out yet."""
     recorded = recorded_names(metadata)
-    new = {name: error for name, error in failed.items() if name not in recorded}
-    if not new:
-        return Decision("nothing", metadata)
+    return {name: error for name, error in failed.items() if name not in recorded}
+
+
+def climb(metadata: Metadata, new: Errors, now_seconds: float) -> Decision:
+    """The next step of the ladder, or its end, for these servers (none: something failed, nobody knows what)."""
     tried = retries_made(metadata)
     if tried < len(RETRY_DELAYS_SECONDS):
         noted = {
@@ -64,14 +86,28 @@ def recorded_names(metadata: Metadata) -> frozenset[str]:
     return frozenset(entry["name"] for entry in metadata.get(DEGRADED) or ())
 
 
-def left_out(metadata: Metadata, failed: Mapping[str, str], now_seconds: float) -> Metadata:
-    """The notes with these servers recorded: one entry a name, keys without a value left out."""
-    kept = [entry for entry in metadata.get(DEGRADED) or () if entry["name"] not in failed]
-    made = [
-        {"name": name, **({"error": error} if error else {}), "reason": EXHAUSTED, "degraded_at": stamp(now_seconds)}
-        for name, error in failed.items()
-    ]
-    return {**metadata, PAUSED_BY: "recovery", DEGRADED: [*kept, *made]}
+def left_out(metadata: Metadata, failed: Errors, now_seconds: float, reason: str = EXHAUSTED) -> Metadata:
+    """The notes with these servers recorded for this reason."""
+    verdicts = [LeftOut(name, error, reason) for name, error in failed.items()]
+    record = with_verdicts(metadata.get(DEGRADED) or (), verdicts, stamp(now_seconds))
+    return {**metadata, PAUSED_BY: "recovery", DEGRADED: record}
+
+
+class LeftOut(NamedTuple):
+    """A verdict: the server, what was said of it, and why it is left out."""
+
+    name: str
+    error: str | None
+    reason: str | None
+
+
+def with_verdicts(record: Iterable[Mapping[str, Any]], verdicts: Iterable[LeftOut], at: str) -> list[Mapping[str, Any]]:
+    """The record with these verdicts: one entry a name, which a fresh verdict replaces in its place; no empty keys."""
+    entries = {entry["name"]: entry for entry in record}
+    for verdict in verdicts:
+        told = {key: text for key, text in verdict._asdict().items() if text}
+        entries[verdict.name] = {**told, "degraded_at": at}
+    return list(entries.values())
 
 
 def retired(metadata: Metadata, connected: Collection[str]) -> Metadata:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from harness.reference.catalog.catalog import Catalog
 from harness.reference.npx.containment import clones_base
+from harness.reference.oauth.settings import OAuthSettings
 from harness.reference.prepare.request import PrepareRequest, Runtime
 from harness.reference.secrets.placeholders import Lookup
 from harness.reference.selection.zimmer import Instance
+from harness.reference.session.prompts import FixedPrompts
 from harness.world import World
 
 AirStep = Callable[[World, PrepareRequest], Awaitable[PrepareRequest]]
@@ -21,7 +23,8 @@ class Order:
     """One session. `session` is the key of its row, which holds its server list and what is remembered of it.
 
     `argv` starts the runtime, `stdin` are lines that it is sent before its stdin is closed. `lookup` is the whole
-    secrets chain. The environment, home included, is that of the orchestrator's own process.
+    secrets chain. The environment, home included, is that of the orchestrator's own process. `follow_up` is the message
+    that this turn delivers; None: it is the first one.
     """
 
     session: str
@@ -37,6 +40,9 @@ class Order:
     default_subagent_roots: tuple[str, ...] = ()
     elicitation: Mapping[str, str] = field(default_factory=dict)
     stdin: tuple[str, ...] = ()
+    oauth: OAuthSettings = field(default_factory=OAuthSettings)
+    follow_up: str | None = None
+    prompts: FixedPrompts = field(default_factory=FixedPrompts)
 
 
 def home(world: World) -> str:

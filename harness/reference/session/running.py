@@ -15,7 +15,10 @@ LAST_LINES_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Running:
-    """`lines` are those that may tell of a server. `started_seconds` is the time from which its evidence counts."""
+    """`lines` are those that may tell of a server. `started_seconds` is the time from which its evidence counts.
+
+    `has_answered`: the model was heard, so the turn that the process was started for has reached the agent.
+    """
 
     world: World
     child: Child
@@ -24,6 +27,7 @@ class Running:
     variables: Mapping[str, str]
     lines: list[str] = field(default_factory=list)
     readers: list[Task] = field(default_factory=list)
+    has_answered: bool = False
 
     @classmethod
     def listening(
@@ -40,6 +44,7 @@ class Running:
         while (line := await read()) is not None:
             if evidence.is_telling(self.runtime, line):
                 self.lines.append(line)
+            self.has_answered = self.has_answered or evidence.is_answer(self.runtime, line)
 
     async def send(self, lines: Sequence[str]) -> None:
         """Its whole stdin. A process that reads none of it is told by its end."""

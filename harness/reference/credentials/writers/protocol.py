@@ -13,18 +13,22 @@ from harness.world import World
 
 @dataclass(frozen=True, slots=True)
 class StagedCredential:
-    """A credential as it is written for one runtime. `credential_key` is that runtime's own; times in milliseconds."""
+    """A credential as it is written for one runtime, and all that a writer knows of it (`ResolvedMcpCredential`).
+
+    `credential_key` is that runtime's own; times in milliseconds. A client secret is no part of it, so that none can
+    get into a runtime's store (writers-client-secret-not-carried).
+    """
 
     credential_key: str
     server_name: str
     server_url: str
-    client_id: str
+    client_id: str | None
     access_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)
     expires_at_ms: int | None = None
     scope: str | None = None
     issuer: str | None = None
-    redirect_uri: str | None = None
+    redirect_uris: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
