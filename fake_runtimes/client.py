@@ -9,17 +9,19 @@ await connected.close()
 from fake_runtimes.connections.connection import DEFAULT_SIGNALS, Connection
 from fake_runtimes.connections.ending import end_child, end_children
 from fake_runtimes.connections.http import HttpConnection, connect_http
-from fake_runtimes.connections.results import CallResult, Closed, Failure, Identity, Signals
+from fake_runtimes.connections.results import Access, CallResult, Closed, Failure, Identity, OverTimeError, Signals
 from fake_runtimes.connections.stdio import StdioConnection, connect_stdio
 
 __all__ = [
     "DEFAULT_SIGNALS",
+    "Access",
     "CallResult",
     "Closed",
     "Connection",
     "Failure",
     "HttpConnection",
     "Identity",
+    "OverTimeError",
     "Signals",
     "StdioConnection",
     "connect_http",

@@ -27,6 +27,17 @@ def pi() -> NoReturn:
     start("pi")
 
 
+def keyring_helper() -> NoReturn:
+    """`bin/mcp-keyring-helper`: what Pi's adapter and the orchestrator ask for the keyring; its words are the argv."""
+    signal(SIGINT, SIG_DFL)
+    import sys
+
+    from fake_runtimes.pi.keyring_helper import program
+    from harness.world.blocking import main
+
+    main(program, sys.argv[1:])
+
+
 def start(runtime: str) -> NoReturn:
     """Be this process."""
     signal(SIGINT, SIG_DFL)

@@ -26,7 +26,13 @@ class ProfileError(ValueError):
 
 
 class ClaudeProfile(NamedTuple):
-    """Claude Code. Times are what the program was seen to wait, texts what it prints."""
+    """Claude Code. Times are what the program was seen to wait, texts what it prints.
+
+    `remembers_refused_call`: after a refused call it connects anew even where nothing can be renewed, and notes what
+    that comes to. `unknown_refusal_is_final`: a code that OAuth does not know ends a connection; else it counts as a
+    fault of the authorization server. `stamps_issuer`: the store tells whose client an entry has.
+    `forgotten_has_expired`: an entry whose client was refused is left with an expiry of 0, else with none.
+    """
 
     name: str
     runtime: str
@@ -51,6 +57,10 @@ class ClaudeProfile(NamedTuple):
     defers_tools: bool
     refused_call_text: str
     remembers_refused_call: bool
+    retries_lost_renewal: bool
+    unknown_refusal_is_final: bool
+    stamps_issuer: bool
+    forgotten_has_expired: bool
     child_variables: tuple[str, ...]
 
 
@@ -58,10 +68,12 @@ class CodexProfile(NamedTuple):
     """Codex CLI. `optional_grace_ms` 0 means that the first request waits each server's own budget.
 
     `path_prefix` is the directory below the home that a child's PATH starts with. `refusal_text` is what the model
-    reads of a call that policy forbids, `configuration_name` what `codex mcp` failed to load, `unknown_status` what it
-    says of a credential that it cannot tell of. `names_failed_servers`: the log, where it is turned up, tells each
-    server that did not start by its name. `call_event` is the transcript's own entry for a call's end;
-    `names_servers_of_calls` whether the call's output names its server.
+    reads of a call that policy forbids, `configuration_name` what `codex mcp` failed to load, `lost_home_text` what it
+    failed to do without its home, `unknown_status` what it says of a credential that it cannot tell of.
+    `names_failed_servers`: the log, where it is turned up, tells each server that did not start by its name.
+    `call_event` is the transcript's own entry for a call's end; `names_servers_of_calls` whether the call's output
+    names its server. `entries_by_address`: a stored entry is the server's by name and url also where it is renewed and
+    removed, whatever its key.
     """
 
     name: str
@@ -81,6 +93,7 @@ class CodexProfile(NamedTuple):
     name_limit: int
     refusal_text: str
     configuration_name: str
+    lost_home_text: str
     unknown_status: str
     transport_type: str
     no_message_text: str
@@ -94,11 +107,16 @@ class CodexProfile(NamedTuple):
     drops_refused_grant: bool
     reauthentication_text: str
     renewal_failure_text: str
+    entries_by_address: bool
     ends_gently: bool
 
 
 class PiProfile(NamedTuple):
-    """Pi with its MCP adapter; `version` is the program's and the adapter's joined by `+`."""
+    """Pi with its MCP adapter; `version` is the program's and the adapter's joined by `+`.
+
+    `no_table_text` is what is said of arguments that are a text, `own_adapter_warning` what a program that brings an
+    adapter of its own says of the one that it is told to load (`{adapter}`); empty for one that brings none.
+    """
 
     name: str
     runtime: str
@@ -116,6 +134,8 @@ class PiProfile(NamedTuple):
     tool_error_shows_parameters: bool
     lost_server_is_forgotten: bool
     long_entries_in_parts: bool
+    no_table_text: str
+    own_adapter_warning: str
 
 
 Profile = ClaudeProfile | CodexProfile | PiProfile

@@ -9,9 +9,11 @@ from typing import Any
 from fake_runtimes.claude.command import program
 from fake_runtimes.plan import Plan
 from fake_runtimes.profile import load_profile
-from fake_servers.mcp import Behaviour, HttpServer
+from fake_servers.mcp import Behaviour
 from fake_servers.mcp import program as server_program
 from harness.world.model import Decisions, Fault, Simulation
+from harness.world.ports import Response
+from scenarios.sign_in import SignInServer
 from scenarios.worlds import Body
 from scenarios.worlds import program as body_program
 
@@ -49,9 +51,10 @@ class ClaudeRun:
         decisions: Decisions | None = None,
         argv: Sequence[str] = ARGV,
         stdin: Sequence[str] = (),
+        grants: Sequence[Response] = (),
     ) -> None:
         stdio, remote = stdio or {}, remote or {}
-        self.servers = {name: HttpServer(behaviour) for name, behaviour in remote.items()}
+        self.servers = {name: SignInServer(behaviour, grants=grants) for name, behaviour in remote.items()}
 
         def launcher(argv: Sequence[str], env: Mapping[str, str], directory: str) -> Any:
             if argv[0] in unexecutable:

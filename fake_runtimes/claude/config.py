@@ -62,6 +62,10 @@ def read_project(files: Mapping[str, str], environment: Mapping[str, str], profi
     )
 
 
+OF_EVERY_OBJECT = "__"
+"""Names that every JavaScript object has are looked at before the entry, others that are reserved after it."""
+
+
 def server_members(text: str, profile: ClaudeProfile) -> dict[str, Any]:
     """The entries by name. Raises EntryError with the text of a fault that loses the file."""
     try:
@@ -94,13 +98,16 @@ def read_entry(
     name: str, entry: Any, environment: Mapping[str, str], profile: ClaudeProfile
 ) -> tuple[LoadedServer | None, tuple[Problem, ...]]:
     """One entry: the server if it is loaded, and everything that the runtime says about it."""
-    if name in profile.reserved_names:
-        return None, (Problem(name, SKIPPED, f'"{name}" is a reserved MCP server name and was not loaded'),)
+    reserved = Problem(name, SKIPPED, f'"{name}" is a reserved MCP server name and was not loaded')
+    if name in profile.reserved_names and name.startswith(OF_EVERY_OBJECT):
+        return None, (reserved,)
     try:
         transport = transport_of(name, entry, profile)
         checked_entry(name, entry, transport, profile)
     except EntryError as error:
         return None, (Problem(name, SKIPPED, error.text),)
+    if name in profile.reserved_names:
+        return None, (reserved,)
     server = load_server(name, entry, transport, environment)
     return server, remarks(server)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from fake_runtimes.claude import needs_auth
-from fake_runtimes.claude.bearer import AUTHORIZATION, has_client, has_static_authorization, request_headers
+from fake_runtimes.claude.access import Access, still_renewable
+from fake_runtimes.claude.bearer import has_client, has_static_authorization, request_headers
 from fake_runtimes.claude.child import child_environment
+from fake_runtimes.claude.credentials import stored_entry
 from fake_runtimes.claude.startup import probe_seconds
 from fake_runtimes.claude.state import CONNECTED, ServerState, SessionState
 from fake_runtimes.claude.wording import (
@@ -17,19 +19,23 @@ from fake_runtimes.claude.wording import (
     second_start,
     server_stderr,
     tell,
+    unwelcome,
 )
-from fake_runtimes.client import Connection, Failure, StdioConnection, connect_http, connect_stdio
+from fake_runtimes.client import Connection, Failure, Identity, StdioConnection, connect_http, connect_stdio
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.text import json_stringify
 from harness.world import Child
 
 # The limit of a request other than the handshake, as the transport's log line gives it.
 REQUEST_TIMEOUT_MS = 60_000
-FIRST_SERVER_FAULT_STATUS = 500
+UNAUTHORIZED, FIRST_SERVER_FAULT_STATUS = 401, 500
 RECONNECT_FACTORS = (1, 3, 8)
 """How often a session tries again, and after how many times the profile's pause."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 NOT_MEASURED = "Connection failed"
+WITHOUT_TOKEN = (
+    "The server rejected the stored access token and no refresh token is stored; connecting again without a token"
+)
 
 
 async def connect(session: SessionState, state: ServerState) -> Failure | None:
@@ -87,11 +93,8 @@ async def attempt(session: SessionState, state: ServerState) -> Connection | Fai
     identity = session.identity._replace(probe=probing > 0, probe_seconds=probing)
     budget = session.budget_seconds(server)
     if server.transport != "stdio":
-        store = await session.store_text()
-        headers = request_headers(server, store, session.world.clock.now(), session.environment)
-        tell_of_transport(session, state, has_token=AUTHORIZATION in headers and AUTHORIZATION not in server.headers)
-        sent = {"Accept-Encoding": "identity", **headers}
-        return await connect_http(session.world, server, sent, identity, budget, lists_tools=False)
+        tell_of_transport(session, state)
+        return await attempt_remote(session, state, identity, budget)
     state.log.debug(f"Starting connection with timeout of {session.limit_ms(server)}ms")
 
     def spawned(child: Child) -> None:
@@ -110,7 +113,34 @@ async def attempt(session: SessionState, state: ServerState) -> Connection | Fai
     )
 
 
-def tell_of_transport(session: SessionState, state: ServerState, *, has_token: bool) -> None:
+async def attempt_remote(
+    session: SessionState, state: ServerState, identity: Identity, budget_seconds: float
+) -> Connection | Failure:
+    """A remote server, with the stored token unless the configuration has an Authorization of its own.
+
+    The newer version tries a second time, without a token, where the stored one was refused and cannot be renewed.
+    """
+    server, world = state.server, session.world
+    until = world.clock.now() + budget_seconds
+    sent = {"Accept-Encoding": "identity", **request_headers(server, session.environment)}
+    access = None if has_static_authorization(server) else Access(session, state, state.rejected_token)
+    came = await connect_http(world, server, sent, identity, budget_seconds, lists_tools=False, access=access)
+    if access is None or not isinstance(came, Failure) or came.status != UNAUTHORIZED:
+        return came
+    state.rejected_token = access.shown or state.rejected_token
+    entry = await access.entry()
+    if not session.profile.stamps_issuer or access.shown is None or still_renewable(entry):
+        return came
+    has_one = has_client(server, await session.store_text())
+    for level, text in unwelcome(server, came, session.wording, has_one).lines[:-1]:
+        state.log.add(level, text)
+    state.log.debug(WITHOUT_TOKEN)
+    again = Access(session, state, state.rejected_token)
+    left = until - world.clock.now()
+    return await connect_http(world, server, sent, identity, left, lists_tools=False, access=again)
+
+
+def tell_of_transport(session: SessionState, state: ServerState) -> None:
     """What the log of a remote server begins with."""
     server, log = state.server, state.log
     kind, url = server.transport.upper(), server.url or ""
@@ -129,7 +159,8 @@ def tell_of_transport(session: SessionState, state: ServerState, *, has_token: b
     log.debug(f"Parsed URL: host={parts.hostname}, port={port_text(url)}, protocol={parts.scheme}:")
     if parts.hostname in LOOPBACK_HOSTS:
         log.debug(f"Using loopback address: {parts.hostname}")
-    log.debug("Returning tokens" if has_token else "No token data found")
+    if has_static_authorization(server):
+        log.debug("No token data found")
 
 
 def port_text(url: str) -> str:
@@ -203,12 +234,20 @@ async def take_failure(session: SessionState, state: ServerState, failure: Failu
     state.reason = reason(told.text, session.wording) + told.detail
     if told.status == NEEDS_AUTH:
         session.world.events.emit("server.needs_auth", server=server.name, cached=False, text=told.text)
-        await session.remember_refusal(server.name)
+        await session.remember_refusal(server.name, passing=await may_pass(session, server))
     else:
         emit_failed(session, server, failure.kind, told.text)
     if failure.child is not None and session.profile.signals_unconnected:
         await failure.child.signal("SIGINT")
     state.child = failure.child
+
+
+async def may_pass(session: SessionState, server: LoadedServer) -> bool:
+    """Whether a refusal may be over soon: the store still has something to renew a token with."""
+    text = await session.store_text()
+    return not has_static_authorization(server) and still_renewable(
+        None if text is None else stored_entry(text, server)
+    )
 
 
 def fail(session: SessionState, state: ServerState, kind: str, text: str) -> None:

@@ -12,6 +12,7 @@ from fake_runtimes.text import JsonTextError, json_stringify, parse_json
 
 FILE_NAME = "mcp-needs-auth-cache.json"
 TTL_MS = 15 * 60 * 1000
+PASSING_TTL_MS = 90_000
 SKIP_LINE = "Skipping connection (cached needs-auth)"
 
 
@@ -39,8 +40,13 @@ def is_live(text: str | None, name: str, now_ms: float) -> bool:
     return is_number(stamp) and is_number(ttl) and 0 <= now_ms - stamp < ttl
 
 
-def updated(text: str | None, changes: Mapping[str, int | None]) -> str | None:
-    """The file's new text: a time stamp refuses a server from then on, None forgets it. None: nothing changes.
+def refusal(stamp_ms: int, *, passing: bool) -> dict[str, int]:
+    """An entry. A refusal that may pass by itself, as the grant was not refused, lives for a shorter time."""
+    return {"timestamp": stamp_ms, **({"ttlMs": PASSING_TTL_MS} if passing else {})}
+
+
+def updated(text: str | None, changes: Mapping[str, Mapping[str, int] | None]) -> str | None:
+    """The file's new text: an entry refuses a server from then on, None forgets it. None: nothing changes.
 
     A list stays a list and records nothing; a text that is no JSON stays as long as nothing is recorded.
     """
@@ -48,11 +54,11 @@ def updated(text: str | None, changes: Mapping[str, int | None]) -> str | None:
     if isinstance(held, list):
         return None
     changed = dict(held)
-    for name, stamp in changes.items():
-        if stamp is None:
+    for name, entry in changes.items():
+        if entry is None:
             changed.pop(name, None)
         else:
-            changed[name] = {"timestamp": stamp}
+            changed[name] = dict(entry)
     return None if changed == held else json_stringify(changed)
 
 

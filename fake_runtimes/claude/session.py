@@ -2,7 +2,7 @@
 
 Written from measurements of the program: which servers it starts, how many at a time, how long the first model
 request waits for them, what it writes where, and what it leaves behind. What the program needs before it starts
-its servers is left out of all times. A token is never refreshed and no sign-in is begun.
+its servers is left out of all times. No sign-in is begun.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ class ServerState:
         self.connection: Connection | None = None
         self.child: Child | None = None
         self.began_seconds: float | None = None
+        self.rejected_token: str | None = None
         self.reason = ""
 
 
@@ -57,7 +58,7 @@ class SessionState:
         self.directory, self.session_id = world.env.directory, session_id
         self.identity = identity(profile)
         self.needs_auth_text: str | None = None
-        self._needs_auth_changes: dict[str, int | None] = {}
+        self._needs_auth_changes: dict[str, Mapping[str, int] | None] = {}
         self._needs_auth_writing = False
         log_name = file_name(world.clock.now())
         self.servers = {
@@ -94,9 +95,9 @@ class SessionState:
         """Read the needs-auth cache, once at the start."""
         self.needs_auth_text = await read_text(self.world, f"{self.homes.config}/{needs_auth.FILE_NAME}")
 
-    async def remember_refusal(self, name: str) -> None:
-        """Write down that a server wants a sign-in."""
-        await self._change_needs_auth(name, int(self.world.clock.now() * 1000))
+    async def remember_refusal(self, name: str, *, passing: bool = False) -> None:
+        """Write down that a server wants a sign-in; `passing` where it may do without one in a while."""
+        await self._change_needs_auth(name, needs_auth.refusal(int(self.world.clock.now() * 1000), passing=passing))
 
     async def forget_refusal(self, name: str) -> None:
         """A connected server is struck off; nothing is read or written when it was not there at the start."""
@@ -104,9 +105,9 @@ class SessionState:
         if isinstance(held, dict) and name in held:
             await self._change_needs_auth(name, None)
 
-    async def _change_needs_auth(self, name: str, stamp: int | None) -> None:
+    async def _change_needs_auth(self, name: str, entry: Mapping[str, int] | None) -> None:
         """Changes of one session never overtake each other; another process's may be lost, as there is no lock."""
-        self._needs_auth_changes[name] = stamp
+        self._needs_auth_changes[name] = entry
         if self._needs_auth_writing:
             return
         self._needs_auth_writing = True

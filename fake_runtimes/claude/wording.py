@@ -31,13 +31,16 @@ UNABLE_TO_CONNECT = "Unable to connect. Is the computer able to access the url?"
 INVALID_MESSAGE = json_stringify([{"code": "invalid_union", "path": [], "message": "Invalid input"}])
 DEFERRED = "Authentication required; client registration is deferred until the user authenticates"
 TIMED_OUT = "Request timed out"
+PROBE_TIMED_OUT = "Version negotiation probe timed out after 5000ms"
 RECONNECTING = "version negotiation probe failed on the http transport; reconnecting pinned legacy"
-LOSES_THE_PROBE = ("content", "refused", "reset")
+LOSES_THE_PROBE = ("content", "refused", "reset", "oauth")
 SPEAKING_CODES = ("CONNECT_TIMEOUT", "ENDPOINT_NOT_FOUND")
 """Codes that a list of servers leaves out: the text says it all."""
 NO_PROGRAM = "ENOEXEC"
 """A file that may be executed and is no program: its error is one for which the program has no words."""
 SHUTTING_DOWN = "Claude Code is shutting down"
+NAMELESS = "De"
+"""A class whose name the build has shortened, to another one each time."""
 STACK = "\n    at <anonymous>"
 
 
@@ -46,7 +49,7 @@ class Wording(NamedTuple):
 
     `asks_in_time` is the version whose own request runs out before its watch does, unless the newer probe took a part
     of the time away; `repeats_code` the one whose list says a code that the text begins with once more, and adds a
-    detail.
+    detail; `names_codes` the one that has OAuth's code for what was refused without a description.
     """
 
     awake: bool
@@ -62,7 +65,7 @@ class Wording(NamedTuple):
     asks_in_time: bool
     repeats_code: bool
     tells_of_abandoning: bool
-    retries_refused_call: bool
+    names_codes: bool
 
 
 WORDINGS: Mapping[str, Wording] = {
@@ -80,7 +83,7 @@ WORDINGS: Mapping[str, Wording] = {
         asks_in_time=False,
         repeats_code=True,
         tells_of_abandoning=False,
-        retries_refused_call=False,
+        names_codes=False,
     ),
     "named": Wording(
         awake=True,
@@ -96,7 +99,7 @@ WORDINGS: Mapping[str, Wording] = {
         asks_in_time=True,
         repeats_code=False,
         tells_of_abandoning=True,
-        retries_refused_call=True,
+        names_codes=True,
     ),
 }
 
@@ -170,6 +173,10 @@ def said_by_transport(failure: Failure, code: str, text: str, wording: Wording) 
     error_class = {"refused": "TypeError", "reset": "TypeError", "dns": "Error", "timeout": "TelemetrySafeError"}.get(
         kind, wording.classes.get(kind, "Error")
     )
+    if kind == "oauth":
+        if text == PROBE_TIMED_OUT:
+            return Said("REQUEST_TIMEOUT", text, "SdkError")
+        return Said(code or "none", text, "OAuthError" if code else NAMELESS)
     if kind == "protocol" and failure.code is None:
         return Said("none", text, "ZodError")
     if kind == "timeout" and text == TIMED_OUT:
@@ -201,6 +208,8 @@ def reason(loud: str, wording: Wording) -> str:
     """What a list of servers tells of a failure: `CODE: text`, or the text alone."""
     said = loud.removeprefix("Connection failed")
     code, bracket, text = said.removeprefix(" (").partition("): ")
+    if code == text:
+        return text
     if not bracket or not said.startswith(" ("):
         return " ".join(said.removeprefix(": ").split())
     if code in SPEAKING_CODES or (not wording.repeats_code and text.startswith(f"{code}: ")):
@@ -223,11 +232,22 @@ def cause(server: LoadedServer, failure: Failure, limit_ms: int, wording: Wordin
         return wording.content[0], f"{wording.content[1]}{failure.detail}"
     if kind == "dns":
         return "ENOTFOUND", f"getaddrinfo ENOTFOUND {urlsplit(server.url or '').hostname or ''}"
+    if kind == "oauth":
+        return oauth_cause(failure, wording)
     if kind == "protocol":
         if failure.code is None:
             return "", INVALID_MESSAGE
         return str(failure.code), f"{wording.rpc_prefix.format(code=failure.code)}{failure.detail}"
     return {"exited": wording.closed, "refused": wording.refused, "reset": wording.reset}[kind]
+
+
+def oauth_cause(failure: Failure, wording: Wording) -> tuple[str, str]:
+    """An authorization server that cannot be used. A probe whose time was over before counts for more than a code."""
+    if not wording.names_codes:
+        return "", failure.detail
+    if failure.probe_unanswered and failure.body:
+        return "CONNECT_TIMEOUT", PROBE_TIMED_OUT
+    return failure.body, failure.detail
 
 
 def process_cause(failure: Failure) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fake_runtimes.codex.credentials import ISSUER, find_entry, has_expired, lookup_key, read_store
+from fake_runtimes.codex.credentials import ISSUER, find_entry, has_expired, is_for, lookup_key, read_store
 from fake_runtimes.codex.discovery import UnreachableError, discover
 from fake_runtimes.codex.home import CREDENTIALS, KEYRING, Held, read_credentials
 from fake_runtimes.loaded import LoadedServer
@@ -60,16 +60,24 @@ async def supports_oauth(world: World, server: LoadedServer) -> bool | None:
         return None
 
 
-async def forget_credential(world: World, held: Held, name: str, url: str) -> bool:
-    """Remove what is stored under the server's own key, and the file with its last entry; whether there was any."""
+async def forget_credential(world: World, held: Held, profile: CodexProfile, name: str, url: str) -> bool:
+    """Remove what is stored under the server's own key, in some versions all that is stored for its name and url.
+
+    The file goes with its last entry. The answer is whether there was any.
+    """
     text = "" if held.store == KEYRING else await read_credentials(world, held)
     try:
         store = parse_json(text or "{}")
     except JsonTextError:
         return False
-    key = lookup_key(LoadedServer(name, "http", url=url))
-    if not isinstance(store, dict) or store.pop(key, None) is None:
+    server = LoadedServer(name, "http", url=url)
+    if not isinstance(store, dict):
         return False
+    own = {key for key, entry in store.items() if is_for(entry, server)} if profile.entries_by_address else set()
+    left = {key: entry for key, entry in store.items() if key not in {*own, lookup_key(server)}}
+    if len(left) == len(store):
+        return False
+    store = left
     path = f"{held.home}/{CREDENTIALS}"
     if store:
         await world.files.write_atomic(path, json_stringify(dict(sorted(store.items()))).encode(), mode=STORE_MODE)

@@ -17,6 +17,11 @@ NOT_INTERACTIVE = "Error: stdin is not a terminal"
 USAGE = "Usage: codex exec [--json] PROMPT | codex mcp list|get|add|remove|login|logout | codex app-server"
 
 
+HOME_VARIABLE = "CODEX_HOME"
+LOST_HOME = 'CODEX_HOME points to "{named}", but that path {fault}'
+NO_ALIASES = "WARNING: proceeding, even though we could not create PATH aliases: "
+
+
 def program(profile: Profile, plan: Plan = Plan()) -> Program:  # noqa: B008 - immutable
     """`codex` of the profile's version, its model answering as planned."""
     if not isinstance(profile, CodexProfile):
@@ -34,15 +39,47 @@ def program(profile: Profile, plan: Plan = Plan()) -> Program:  # noqa: B008 - i
 async def run_command(world: World, profile: CodexProfile, plan: Plan, argv: Sequence[str]) -> int:
     """What the command line asks for."""
     words = tuple(argv[1:])
+    lost = await lost_home(world)
+    if lost:
+        await world.processes.write_error(NO_ALIASES + lost)
     if words[:1] and words[0] in (*VERSION_FLAGS, *HELP_FLAGS):
         await world.processes.write_line(f"codex-cli {profile.version}" if words[0] in VERSION_FLAGS else USAGE)
         return DONE
     options = leading_options(words)
+    if lost:
+        return await refused(world, home_refusal(profile, words[len(options) :], lost), REFUSED)
     if words[len(options) : len(options) + 1] == (MCP,):
         from fake_runtimes.codex.mcp import run_mcp
 
         return await run_mcp(world, profile, (*options, *words[len(options) + 1 :]))
     return await run_words(world, profile, plan, argv)
+
+
+async def lost_home(world: World) -> str:
+    """What is wrong with the home that the environment names; empty where there is nothing, and without one.
+
+    The user's own `~/.codex` is taken to be there, named or not: who can use the program at all has signed in. (The
+    program itself makes it where nobody names it, and ends where somebody does.)
+    """
+    variables = world.env.variables
+    named = variables.get(HOME_VARIABLE)
+    if not named or named == f"{variables.get('HOME', '').rstrip('/')}/.codex":
+        return ""
+    path = named if named.startswith("/") else f"{world.env.directory.rstrip('/')}/{named}"
+    try:
+        there = await world.files.stat(await world.files.resolve(path))
+    except OSError:
+        there = None
+    if there is not None and there.kind == "directory":
+        return ""
+    return LOST_HOME.format(named=named, fault="does not exist" if there is None else "is not a directory")
+
+
+def home_refusal(profile: CodexProfile, words: Sequence[str], lost: str) -> str:
+    """What a command says of a home that is not there."""
+    if MCP in words[:1]:
+        return f"Error: {profile.lost_home_text}\n\nCaused by:\n    {lost}"
+    return f"Error finding codex home: {lost}" if EXEC in words else f"Error: {lost}"
 
 
 def leading_options(words: Sequence[str]) -> tuple[str, ...]:

@@ -41,9 +41,15 @@ def find_entry(
     store = read_store(store_text, knows_issuer=knows_issuer)
     for key in sorted(store or ()):
         entry = (store or {})[key]
-        if (entry["server_name"], entry["server_url"]) == (server.name, server.url):
+        if is_for(entry, server):
             return key, entry
     return None
+
+
+def is_for(entry: Any, server: LoadedServer) -> bool:
+    """Whether an entry names this server and this url."""
+    named = (entry.get("server_name"), entry.get("server_url")) if isinstance(entry, dict) else None
+    return named == (server.name, server.url)
 
 
 def read_store(store_text: str, *, knows_issuer: bool = False) -> dict[str, Any] | None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import NamedTuple
 
-from harness.world import Ambiguous, NotSent, Request, Response, World, header
+from fake_runtimes.oauth import OPENID, RESOURCE, SERVER, fetched, first_document, is_url, split
+from harness.world import World, header
 
-SECONDS = 5.0
-RESOURCE = "/.well-known/oauth-protected-resource"
-SERVER, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 NAMED_METADATA = re.compile(r'resource_metadata="?([^",\s]+)')
 
 
@@ -60,45 +55,3 @@ def server_places(issuer: str) -> tuple[str, ...]:
     origin, path = split(issuer)
     places = (f"{SERVER}{path}", f"{OPENID}{path}", f"{path}{OPENID}", SERVER)
     return tuple(dict.fromkeys(f"{origin}{place}" for place in places))
-
-
-def is_url(text: str) -> bool:
-    """Whether a text can be taken apart as a URL."""
-    try:
-        return bool(urlsplit(text).scheme)
-    except ValueError:
-        return False
-
-
-def split(url: str) -> tuple[str, str]:
-    """Origin, and path without a slash at its end."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-
-
-async def first_document(world: World, places: Iterable[str], user_agent: str) -> dict[str, Any] | None:
-    """The first JSON object that is served."""
-    for place in places:
-        answer = await fetched(world, place, user_agent)
-        document = None if answer is None or answer.status != 200 else parsed(answer.body)
-        if document is not None:
-            return document
-    return None
-
-
-async def fetched(world: World, url: str, user_agent: str) -> Response | None:
-    """The answer to a GET; None where there is none."""
-    request = Request("GET", url, {"Accept": "application/json", "User-Agent": user_agent})
-    try:
-        return await world.http.send(request, open_timeout_seconds=SECONDS, read_timeout_seconds=SECONDS)
-    except (NotSent, Ambiguous):
-        return None
-
-
-def parsed(body: bytes) -> dict[str, Any] | None:
-    """The JSON object of a body; None for anything else."""
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None

@@ -127,7 +127,7 @@ async def told(world: World, profile: CodexProfile, asked: Asked) -> str:
     if asked.command == "get":
         row = await element(world, profile, held, one)
         return json.dumps(row, indent=2, ensure_ascii=False) if "--json" in asked.options else shown(row)
-    return await logged_in(world, one) if asked.command == "login" else await logged_out(world, held, one)
+    return await logged_in(world, one) if asked.command == "login" else await logged_out(world, held, profile, one)
 
 
 async def configuration(world: World, profile: CodexProfile, asked: Asked) -> Held:
@@ -188,11 +188,11 @@ async def logged_in(world: World, one: Listed) -> str:
     raise McpError(f"Error: nobody can sign in to '{one.name}' through this stand-in")
 
 
-async def logged_out(world: World, held: Held, one: Listed) -> str:
+async def logged_out(world: World, held: Held, profile: CodexProfile, one: Listed) -> str:
     """`logout`: what is stored under the server's own key goes. Raises McpError."""
     if "url" not in one.raw:
         raise McpError("Error: OAuth logout is only supported for streamable_http transports.")
-    if await forget_credential(world, held, one.name, str(one.raw["url"])):
+    if await forget_credential(world, held, profile, one.name, str(one.raw["url"])):
         return f"Removed OAuth credentials for '{one.name}'."
     return f"No OAuth credentials stored for '{one.name}'."
 

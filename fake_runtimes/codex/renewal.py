@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from fake_runtimes.codex.credentials import (
     ISSUER,
@@ -16,18 +15,18 @@ from fake_runtimes.codex.credentials import (
     sha256,
     written,
 )
-from fake_runtimes.codex.discovery import Authorization, UnreachableError, discover, parsed
+from fake_runtimes.codex.discovery import Authorization, UnreachableError, discover
 from fake_runtimes.codex.home import CREDENTIALS, Held, read_credentials
 from fake_runtimes.loaded import LoadedServer
+from fake_runtimes.oauth import form_request, parsed
 from fake_runtimes.profile import CodexProfile
 from fake_runtimes.text import json_stringify
-from harness.world import Ambiguous, NotSent, Request, Response, World
+from harness.world import Ambiguous, NotSent, Response, World
 
 LOCKS = "mcp-oauth-locks"
 STORE_LOCK = "file-store"
 STORE_MODE = 0o600
 TOKEN_SECONDS = 30.0
-FORM = "application/x-www-form-urlencoded"
 REFUSED_GRANT = "invalid_grant"
 NOT_SENT, NOT_READ = "Request failed", "Failed to parse server response"
 
@@ -128,8 +127,7 @@ class Renewing(NamedTuple):
         form["client_id"] = entry["client_id"]
         if self.profile.renewal_names_resource:
             form["resource"] = server.url or ""
-        headers = {"Content-Type": FORM, "Accept": "application/json", "User-Agent": self.user_agent}
-        request = Request("POST", authorization.token_endpoint, headers, urlencode(form).encode())
+        request = form_request(authorization.token_endpoint, form, self.user_agent)
         try:
             return await self.world.http.send(
                 request, open_timeout_seconds=TOKEN_SECONDS, read_timeout_seconds=TOKEN_SECONDS
@@ -138,12 +136,17 @@ class Renewing(NamedTuple):
             return None
 
     async def store(self, server: LoadedServer, entry: Entry) -> None:
-        """Write an entry under the server's own key. The others stay, with the fields that the version knows."""
+        """Write an entry under the server's own key, in some versions under that by which it was found.
+
+        The others stay, with the fields that the version knows.
+        """
         knows_issuer = self.profile.renewal_needs_issuer
         lock = await self.world.files.lock(f"{self.held.home}/{LOCKS}/{STORE_LOCK}.lock")
         try:
             text = await read_credentials(self.world, self.held)
-            entries = {**(read_store(text, knows_issuer=knows_issuer) or {}), lookup_key(server): entry}
+            there = find_entry(text, server, knows_issuer=knows_issuer) if self.profile.entries_by_address else None
+            key = lookup_key(server) if there is None else there[0]
+            entries = {**(read_store(text, knows_issuer=knows_issuer) or {}), key: entry}
             kept = {key: written(entries[key], knows_issuer=knows_issuer) for key in sorted(entries)}
             path = f"{self.held.home}/{CREDENTIALS}"
             await self.world.files.write_atomic(path, json_stringify(kept).encode(), mode=STORE_MODE)

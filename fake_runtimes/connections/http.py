@@ -8,12 +8,13 @@ from urllib.parse import urljoin
 
 from fake_runtimes.connections.connection import DEFAULT_SIGNALS, Connection
 from fake_runtimes.connections.messages import Message, answers, decode, encode, is_answer, routing_headers
-from fake_runtimes.connections.results import Closed, Failure, Identity, Signals
+from fake_runtimes.connections.results import Access, Closed, Failure, Identity, OverTimeError, Signals
 from fake_runtimes.loaded import LoadedServer
 from harness.world import Ambiguous, NotSent, ReadTimeout, Request, Stream, Task, World, header
 
 JSON, EVENTS = "application/json", "text/event-stream"
 FIRST_FAULT_STATUS = 400
+UNAUTHORIZED = 401
 # How long the stream of server messages may take to open; nothing waits for it.
 STREAM_OPEN_SECONDS = 60.0
 # `tls` and a connect timeout were not measured apart: a client that cannot open a connection says so.
@@ -29,8 +30,9 @@ async def connect_http(
     list_budget_seconds: float | None = None,
     *,
     lists_tools: bool = True,
+    access: Access | None = None,
 ) -> Connection | Failure:
-    """Shake hands with a remote server within the budget; `headers` are all that go along, a bearer included.
+    """Shake hands with a remote server within the budget; `headers` are all that go along, and the token of `access`.
 
     The list of tools has a budget of its own, or None what is left of the first; without `lists_tools` it is
     left to the caller.
@@ -39,13 +41,13 @@ async def connect_http(
     until = started + budget_seconds
     made: Connection
     if server.transport == "sse":
-        made = older = EventsConnection(world, server, identity, started, headers)
+        made = older = EventsConnection(world, server, identity, started, headers, access)
         failure = await older.open(until) or await older.shake_hands(until, probing=identity.probe)
     else:
-        made = StreamableConnection(world, server, identity, started, headers)
+        made = StreamableConnection(world, server, identity, started, headers, access)
         failure = await made.shake_hands(until, probing=identity.probe)
         if failure is not None and failure.status in identity.fallback_statuses:
-            made = older = EventsConnection(world, server, identity, started, headers)
+            made = older = EventsConnection(world, server, identity, started, headers, access)
             refused = await older.open(until)
             failure = (
                 failure._replace(fallback_status=refused.status)
@@ -71,9 +73,10 @@ class HttpConnection(Connection):
         identity: Identity,
         started_seconds: float,
         headers: Mapping[str, str],
+        access: Access | None = None,
     ) -> None:
         super().__init__(world, server, identity, started_seconds)
-        self.headers = headers
+        self.headers, self.access = headers, access
         self.address = server.url or ""
         self.session_id: str | None = None
         self.stream: Stream | None = None
@@ -89,7 +92,30 @@ class HttpConnection(Connection):
         return {**{name: value for name, value in own.items() if value}, **self.headers}
 
     async def open_answer(self, request: Request, until_seconds: float, stage: str) -> Stream | Failure:
-        """The answer to one request; an error status is a failure with its body."""
+        """The answer to one request, which goes out once more where a refusal could be mended."""
+        access = self.access
+        if access is None:
+            return await self.answered(request, until_seconds, stage)
+        try:
+            answer = await self.answered(await self.with_token(access, request, until_seconds), until_seconds, stage)
+            if not isinstance(answer, Failure) or answer.status != UNAUTHORIZED:
+                return answer
+            settled = await access.refused(answer, until_seconds)
+            if settled is not None:
+                return settled._replace(after_seconds=self.world.clock.now() - self.started_seconds)
+            return await self.answered(await self.with_token(access, request, until_seconds), until_seconds, stage)
+        except OverTimeError:
+            return self.failed("timeout", stage, detail="timeout")
+
+    async def with_token(self, access: Access, request: Request, until_seconds: float) -> Request:
+        """The request with the token that goes along now."""
+        token = await access.token(until_seconds)
+        if token is None:
+            return request
+        return request._replace(headers={**request.headers, "Authorization": f"Bearer {token}"})
+
+    async def answered(self, request: Request, until_seconds: float, stage: str) -> Stream | Failure:
+        """The answer to a request as it is; an error status is a failure with its body."""
         left = max(until_seconds - self.world.clock.now(), 0.0)
         try:
             answer = await self.world.http.open(request, open_timeout_seconds=left, read_timeout_seconds=left)
@@ -201,8 +227,9 @@ class EventsConnection(HttpConnection):
         identity: Identity,
         started_seconds: float,
         headers: Mapping[str, str],
+        access: Access | None = None,
     ) -> None:
-        super().__init__(world, server, identity, started_seconds, headers)
+        super().__init__(world, server, identity, started_seconds, headers, access)
         self._arrived: dict[int | str, Message] = {}
         self._reading: Task | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from harness.world import Child
 
@@ -20,6 +20,7 @@ FAILURE_KINDS = (
     "dns",
     "reset",
     "content",
+    "oauth",
 )
 STAGES = ("spawn", "probe", "initialize", "list", "call")
 
@@ -51,12 +52,12 @@ class Identity(NamedTuple):
 class Failure(NamedTuple):
     """Why there is no connection. `kind` is one of FAILURE_KINDS, `stage` one of STAGES.
 
-    `detail` is the command (enoent, eacces, spawn), the server's error text (protocol), the content type (content) or
-    what the network layer said. `error` is what the system refused a spawn with, where the kind does not say it.
-    `after_seconds` counts from the first spawn or request. A process that still runs is `child`: nobody has signalled
-    it. `stderr_before` is what the server printed before it was started again, `fallback_status` what the older
-    transport was answered, `code` a JSON-RPC error's. `probe_unanswered` is whether the newer probe took its whole time
-    before the older handshake.
+    `detail` is the command (enoent, eacces, spawn), the server's error text (protocol), the content type (content), why
+    a way in was not found (oauth, where `body` is the error's code) or what the network layer said. `error` is what the
+    system refused a spawn with, where the kind does not say it. `after_seconds` counts from the first spawn or request.
+    A process that still runs is `child`: nobody has signalled it. `stderr_before` is what the server printed before it
+    was started again, `fallback_status` what the older transport was answered, `code` a JSON-RPC error's.
+    `probe_unanswered` is whether the newer probe took its whole time before the older handshake.
     """
 
     kind: str
@@ -81,6 +82,20 @@ class Failure(NamedTuple):
         """The system's error by its name, as `E2BIG`; empty where there is none."""
         number = None if self.error is None else self.error.errno
         return "" if number is None else errno.errorcode.get(number, f"E{number}")
+
+
+class OverTimeError(Exception):
+    """The time of a request is over before it could be sent."""
+
+
+class Access(Protocol):
+    """What gets a client into a remote server, request by request."""
+
+    async def token(self, until_seconds: float) -> str | None:
+        """The token that goes along now. Raises OverTimeError."""
+
+    async def refused(self, failure: Failure, until_seconds: float) -> Failure | None:
+        """After a 401: None where the request is to be sent once more, else what it comes to. Raises OverTimeError."""
 
 
 class CallResult(NamedTuple):

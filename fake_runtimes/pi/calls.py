@@ -70,7 +70,7 @@ async def named(servers: Servers, starting: Task, name: str, args: Mapping[str, 
         call = ToolCall(server, tool, arguments(args))
     elif name.startswith(PROXY_PREFIX) and meant and proxy(meant[0][0], servers.around.profile) == name:
         if not isinstance(args.get("args", {}), dict):
-            return Answered(name, args, no_table(name, args))
+            return Answered(name, args, no_table(name, args, servers.around.profile.no_table_text))
         call = ToolCall(meant[0][0], str(args.get("tool", "")), arguments(args))
     elif meant:
         call = ToolCall(*meant[0], args)
@@ -222,7 +222,7 @@ def message_of(server: LoadedServer, result: CallResult) -> str:
         return REQUEST_TIMED_OUT
     if result.kind == "exited":
         return "Connection closed"
-    if result.kind == "protocol":
+    if result.kind in ("protocol", "oauth"):
         return result.text
     if result.failure is not None and result.failure.status is not None:
         if result.failure.status == 401 and oauth_considered(server):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from fake_runtimes.client import Connection, Failure, Identity, Signals, connect_http, connect_stdio, end_child
 from fake_runtimes.connections.messages import encode, initialize, request
 from fake_runtimes.loaded import LoadedServer
+from fake_runtimes.pi.access import Access, Ground
 from fake_runtimes.pi.config import is_url, oauth_considered
 from fake_runtimes.pi.expansion import expand
 from fake_runtimes.pi.home import Home
@@ -25,13 +26,14 @@ from fake_runtimes.pi.texts import (
     with_probe,
     with_stderr,
 )
-from fake_runtimes.pi.tokens import Store, StoreError, access_token, taken_over
+from fake_runtimes.pi.tokens import Entries, StoreError
 from fake_runtimes.profile import PiProfile
 from harness.world import Ambiguous, Child, NotSent, Request, Response, World, header
 
 FALLBACK_STATUSES = (404, 405, 406, 415)
 ASKED_AGAIN = (400, 401, *FALLBACK_STATUSES)
 UNDECIDED_STATUSES = (202, 401, 503)
+UNAUTHORIZED = 401
 CLOSING: Signals = (("EOF", 2.0), ("SIGTERM", 2.0), ("SIGKILL", 0.0))
 PROBE_SECONDS = 5.0
 CONFIG = "config"
@@ -59,7 +61,7 @@ class Surroundings(NamedTuple):
     environment: Mapping[str, str]
     profile: PiProfile
     resolver: Resolver
-    store: Store
+    entries: Entries
 
 
 def identity(server: str) -> Identity:
@@ -130,28 +132,47 @@ def budget_seconds(
 
 
 async def connect_remote(around: Surroundings, server: LoadedServer) -> Connection | Refused:
-    """A server behind a url, with the stored token if there is one for it."""
+    """A server behind a url, with the stored token if there is one for it.
+
+    A server that does not ask for OAuth by itself, and for which nothing is stored, is first asked without: only its
+    refusal has the adapter begin with OAuth.
+    """
     try:
-        token = await access_token(around.world, around.home, server, around.environment, around.store)
-        headers = {**server.headers, **({"Authorization": f"Bearer {token}"} if token else {})}
-        budget = request_seconds(server, around.profile)
-        connected = await connect_http(around.world, server, headers, identity(server.name), budget, budget)
-        return await refused(around, server, connected) if isinstance(connected, Failure) else connected
+        access = Access(Ground(around.world, around.entries), server) if oauth_considered(server) else None
+        if access is not None and server.raw.get("auth") != "oauth" and not await around.entries.is_there(server):
+            connected = await asked(around, server, None)
+            if not isinstance(connected, Failure) or status_of(connected) != UNAUTHORIZED:
+                return await outcome(around, server, connected)
+        return await outcome(around, server, await asked(around, server, access))
     except StoreError as error:
         shape = await probed(around.world, server.url or "")
         return Refused(CONFIG, str(error) if shape is None else with_probe(str(error), shape))
 
 
-async def refused(around: Surroundings, server: LoadedServer, failure: Failure) -> Refused:
-    """A failure over HTTP: a want of a token, a moment's outage, or the words with what the probes found."""
-    world = around.world
-    status = failure.status if failure.fallback_status is None else failure.fallback_status
-    if status == 401 and oauth_considered(server):
-        await taken_over(world, around.home, server, around.environment, around.store)
-        return Refused(failure.kind, needs_auth(server.name), status, needs_auth=True)
-    text = failure_text(failure)
-    shape = None if status == 503 else await probed(world, server.url or "")
-    return Refused(failure.kind, text if shape is None else with_probe(text, shape), status)
+async def asked(around: Surroundings, server: LoadedServer, access: Access | None) -> Connection | Failure:
+    """One attempt."""
+    budget = request_seconds(server, around.profile)
+    return await connect_http(
+        around.world, server, server.headers, identity(server.name), budget, budget, access=access
+    )
+
+
+async def outcome(around: Surroundings, server: LoadedServer, connected: Connection | Failure) -> Connection | Refused:
+    """A connection, or a failure over HTTP: a want of a token, a moment's outage, or the words with what was probed."""
+    if not isinstance(connected, Failure):
+        return connected
+    status = status_of(connected)
+    if status == UNAUTHORIZED and oauth_considered(server):
+        around.entries.forget(server)
+        return Refused(connected.kind, needs_auth(server.name), status, needs_auth=True)
+    text = failure_text(connected)
+    shape = None if status == 503 else await probed(around.world, server.url or "")
+    return Refused(connected.kind, text if shape is None else with_probe(text, shape), status)
+
+
+def status_of(failure: Failure) -> int | None:
+    """The status that counts: the older transport's, where that was tried."""
+    return failure.status if failure.fallback_status is None else failure.fallback_status
 
 
 def failure_text(failure: Failure) -> str:
@@ -167,6 +188,7 @@ def failure_text(failure: Failure) -> str:
         "timeout": REQUEST_TIMED_OUT,
         "content": f"Unexpected content type: {failure.detail}",
         "protocol": failure.detail,
+        "oauth": failure.detail or "fetch failed",
     }.get(failure.kind, "fetch failed")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fake_runtimes.client import end_children
+from fake_runtimes.client import HttpConnection, end_children
 from fake_runtimes.connections.stdio import StdioConnection
 from fake_runtimes.loaded import SKIPPED, Loaded
 from fake_runtimes.pi.calls import Answered, answer, called_name
@@ -22,16 +22,16 @@ from fake_runtimes.pi.front import (
     print_lines,
     user_message,
 )
-from fake_runtimes.pi.home import home_of, load_config, read_if_there
+from fake_runtimes.pi.home import flag_value, home_of, load_config, read_if_there
 from fake_runtimes.pi.metadata import FILE
 from fake_runtimes.pi.npx import Resolver
 from fake_runtimes.pi.offer import meeting_lines, offered_names, tool_list, with_direct_tools
 from fake_runtimes.pi.servers import Servers, is_eager
 from fake_runtimes.pi.startup import first_request_wait_seconds
 from fake_runtimes.pi.texts import Said
-from fake_runtimes.pi.tokens import Store
+from fake_runtimes.pi.tokens import Entries, Store
 from fake_runtimes.pi.variables import process_environment
-from fake_runtimes.plan import Plan, Turn
+from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_runtimes.profile import PiProfile
 from fake_runtimes.text import iso_time
 from harness.world.ports import Task, World
@@ -40,6 +40,7 @@ from harness.world.ports import Task, World
 AT_A_TIME = 10
 NO_FAILURE = 0
 SESSION_ID_DIGITS = 32
+ADAPTER = "pi-mcp-adapter"
 
 
 class Run:
@@ -50,7 +51,8 @@ class Run:
         environment = process_environment(world.env.variables)
         home = home_of(environment, world.env.directory)
         resolver = Resolver(world, home, environment, profile)
-        self.around = Surroundings(world, home, environment, profile, resolver, Store(world, environment, profile))
+        entries = Entries(world, home, environment, Store(world, environment, profile))
+        self.around = Surroundings(world, home, environment, profile, resolver, entries)
         self.servers = Servers(self.around, (), ())
         self.front = Front(world, mode)
         self.requests = 0
@@ -98,6 +100,10 @@ class Run:
     async def load(self) -> None:
         """Read the configuration and what an earlier run remembered."""
         home, environment = self.around.home, self.around.environment
+        warning = self.profile.own_adapter_warning
+        if warning:
+            adapter = next((value for flag in ("-e", "--extension") if (value := flag_value(self.argv, flag))), ADAPTER)
+            await self.world.processes.write_error(warning.format(adapter=adapter))
         loaded = await load_config(self.world, home, self.argv, environment, self.profile)
         await self.complain(loaded)
         servers = [with_direct_tools(server, environment) for server in loaded.servers]
@@ -162,16 +168,40 @@ class Run:
         names = [called_name(self.servers, call) for call in turn.calls]
         calls = [tool_call(self.requests, number, *named) for number, named in enumerate(names, 1)]
         message = assistant_message(turn.words, calls, self.now_ms())
-        await self.front.say({"type": "turn_start"}, *message_events(message), *map(started, calls[:1]))
-        results: list[Mapping[str, Any]] = []
-        for number, call in enumerate(turn.calls):
-            answered = await self.called(starting, call)
-            result = tool_result(calls[number], answered.said, self.now_ms())
-            results.append(result)
-            following = map(started, calls[number + 1 : number + 2])
-            await self.front.say(ended(calls[number], answered.said), *message_events(result), *following)
+        await self.front.say({"type": "turn_start"}, *message_events(message), *map(started, calls))
+        answers = await self.call_all(starting, turn.calls, calls)
+        results = [
+            tool_result(call, answered.said, self.now_ms()) for call, answered in zip(calls, answers, strict=True)
+        ]
+        for result in results:
+            await self.front.say(*message_events(result))
         await self.front.say({"type": "turn_end", "message": message, "toolResults": results})
         return [message, *results]
+
+    async def call_all(
+        self, starting: Task, wanted: Sequence[ToolCall], calls: Sequence[Mapping[str, Any]]
+    ) -> list[Answered]:
+        """The answers to all calls of a turn, which are made at the same time; an event tells the end of each.
+
+        What goes to one process, or to a server that is yet to be connected, goes there one after the other here.
+        """
+        answers: dict[int, Answered] = {}
+
+        async def work(numbers: Sequence[int]) -> None:
+            for number in numbers:
+                answers[number] = await self.called(starting, wanted[number])
+                await self.front.say(ended(calls[number], answers[number].said))
+
+        lanes = lanes_of(self.servers, wanted)
+        if len(lanes) <= 1:
+            for lane in lanes:
+                await work(lane)
+        else:
+            tasks = [self.world.tasks.start(work(lane), f"calls {lane[0] + 1}") for lane in lanes]
+            await self.world.tasks.wait(tasks)
+            for task in tasks:
+                task.result()
+        return [answers[number] for number in range(len(wanted))]
 
     def ask(self) -> None:
         """Send a model request: it carries the tools that are offered at this moment."""
@@ -200,6 +230,22 @@ class Run:
         for connection in connections:
             if not isinstance(connection, StdioConnection):
                 await connection.close()
+
+
+def lanes_of(servers: Servers, wanted: Sequence[ToolCall]) -> list[list[int]]:
+    """The calls by number, those together that have to wait for each other."""
+    lanes: list[list[int]] = []
+    of_server: dict[str, list[int]] = {}
+    for number, call in enumerate(wanted):
+        name = call.server or str(call.args.get("server", ""))
+        if not name or isinstance(servers.connections.get(name), HttpConnection):
+            lanes.append([number])
+        elif name in of_server:
+            of_server[name].append(number)
+        else:
+            of_server[name] = [number]
+            lanes.append(of_server[name])
+    return lanes
 
 
 def disabled_names(loaded: Loaded) -> list[str]:

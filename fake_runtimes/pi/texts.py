@@ -160,10 +160,10 @@ def not_offered(name: str) -> Said:
     return Said(f"Tool {name} not found", "unknown_tool")
 
 
-def no_table(name: str, args: Mapping[str, Any]) -> Said:
+def no_table(name: str, args: Mapping[str, Any], fault: str) -> Said:
     """Pi itself, of a call of a proxy whose arguments are a text."""
     received = json.dumps(args, indent=2, ensure_ascii=False)
-    text = f'Validation failed for tool "{name}":\n  - args: must be object\n\nReceived arguments:\n{received}'
+    text = f'Validation failed for tool "{name}":\n  - args: {fault}\n\nReceived arguments:\n{received}'
     return Said(text, "invalid_arguments")
 
 

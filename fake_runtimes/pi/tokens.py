@@ -1,7 +1,7 @@
 """The access token that Pi's adapter sends: from the OS store, into which a handed-in file is taken over.
 
 The OS store (the kernel keyring of the user, shared by all homes and sessions) is a directory of files here.
-What it holds for a name beats the file, which is then removed unread. Refreshing is not part of this module.
+What it holds for a name beats the file, which is then removed unread. `access` renews what is stored.
 """
 
 from __future__ import annotations
@@ -10,18 +10,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from fake_runtimes.loaded import LoadedServer
-from fake_runtimes.pi.config import oauth_considered
-from fake_runtimes.pi.credentials import KEYRING_SERVICE, account, handoff_path
+from fake_runtimes.pi.credentials import account, handoff_path
 from fake_runtimes.pi.home import Home, oauth_directory, read_if_there
-from fake_runtimes.pi.variables import KEYRING_VARIABLE, MEMORY, STORE_VARIABLE
+from fake_runtimes.pi.ring import Ring, ring_directory
+from fake_runtimes.pi.variables import MEMORY, STORE_VARIABLE
 from fake_runtimes.profile import PiProfile
 from fake_runtimes.text import JsonTextError, json_stringify, parse_json, utf8
 from harness.world.ports import World
 
-KEYRING = f"/run/keyring/{KEYRING_SERVICE}"
-
 PARTS_MARK, PART_CHARACTERS = "__piMcpAdapterOAuthChunked", 1000
 NEEDED = {"tokens": "accessToken", "clientInfo": "clientId"}
+MEMBERS = {
+    "tokens": ("accessToken", "refreshToken", "expiresAt", "scope", "issuer"),
+    "clientInfo": (
+        "clientId",
+        "clientSecret",
+        "clientIdIssuedAt",
+        "clientSecretExpiresAt",
+        "redirectUris",
+        "issuer",
+        "configPreRegistered",
+    ),
+}
 NUMBER = (int, float)
 OPTIONAL: tuple[Mapping[str, type | tuple[type, ...]], ...] = (
     {"serverUrl": str, "codeVerifier": str, "oauthState": str},
@@ -35,6 +45,17 @@ class StoreError(Exception):
     """The OS store cannot be used; the message is the adapter's. There is no falling back on the file."""
 
 
+def part_accounts(whole: str, text: str) -> list[str]:
+    """The accounts of an entry's parts, where its text says that it is kept in parts."""
+    try:
+        manifest: Any = parse_json(text)
+    except JsonTextError:
+        return []
+    if not isinstance(manifest, dict) or PARTS_MARK not in manifest or not isinstance(manifest.get("chunkCount"), int):
+        return []
+    return [f"{whole}.chunk.{manifest.get('chunkDigest')}.{number}" for number in range(manifest["chunkCount"])]
+
+
 class Store:
     """The OS store of one run. The environment may put its directory elsewhere, or have it in memory alone.
 
@@ -43,7 +64,7 @@ class Store:
 
     def __init__(self, world: World, environment: Mapping[str, str], profile: PiProfile) -> None:
         self.world, self.in_parts = world, profile.long_entries_in_parts
-        self.directory = f"{environment.get(KEYRING_VARIABLE) or KEYRING.rpartition('/')[0]}/{KEYRING_SERVICE}"
+        self.ring = Ring(world, ring_directory(environment))
         self.memory: dict[str, str] | None = {} if environment.get(STORE_VARIABLE) == MEMORY else None
 
     async def read(self, server: LoadedServer) -> str | None:
@@ -72,49 +93,51 @@ class Store:
             raise StoreError(store_failure("write", server)) from error
 
     async def _get(self, name: str) -> str | None:
-        if self.memory is not None:
-            return self.memory.get(name)
-        try:
-            return (await self.world.files.read(f"{self.directory}/{name}")).decode(errors="replace")
-        except FileNotFoundError:
-            return None
+        return self.memory.get(name) if self.memory is not None else await self.ring.read(name)
 
     async def _put(self, name: str, text: str) -> None:
         if self.memory is not None:
             self.memory[name] = text
-            return
-        await self.world.files.make_directory(self.directory, mode=0o700)
-        await self.world.files.write(f"{self.directory}/{name}", text.encode(), mode=0o600)
+        else:
+            await self.ring.write(name, text)
 
 
-def part_accounts(whole: str, text: str) -> list[str]:
-    """The accounts of an entry's parts, where its text says that it is kept in parts."""
-    try:
-        manifest: Any = parse_json(text)
-    except JsonTextError:
-        return []
-    if not isinstance(manifest, dict) or PARTS_MARK not in manifest or not isinstance(manifest.get("chunkCount"), int):
-        return []
-    return [f"{whole}.chunk.{manifest.get('chunkDigest')}.{number}" for number in range(manifest["chunkCount"])]
+class Entries:
+    """The stored entries of one run as its adapter knows them: read once, and kept until one is forgotten."""
 
+    def __init__(self, world: World, home: Home, environment: Mapping[str, str], store: Store) -> None:
+        self.world, self.home, self.environment, self.store = world, home, environment, store
+        self._kept: dict[str, Mapping[str, Any] | None] = {}
 
-async def access_token(
-    world: World, home: Home, server: LoadedServer, environment: Mapping[str, str], store: Store
-) -> str | None:
-    """The stored token for exactly this url, its expiry not looked at; None without one. Raises StoreError.
+    async def kept(self, server: LoadedServer) -> Mapping[str, Any] | None:
+        """The entry for exactly this url, a handed-in one taken over; None without any. Raises StoreError."""
+        if server.name not in self._kept:
+            text = await taken_over(self.world, self.home, server, self.environment, self.store)
+            entry = None if text is None else read_entry(text)
+            self._kept[server.name] = entry if entry is not None and entry.get("serverUrl") == server.url else None
+        return self._kept[server.name]
 
-    A server that does not ask for OAuth by itself is first only looked up: what is handed in and is not for it stays
-    where it is.
-    """
-    if not oauth_considered(server):
-        return None
-    asked = server.raw.get("auth") == "oauth"
-    text = await store.read(server)
-    if text is None and not asked:
-        handed_in = await read_if_there(world, handoff_file(home, server, environment))
-        if handed_in is None or token_for(server.url, handed_in) is None:
-            return None
-    return token_for(server.url, await taken_over(world, home, server, environment, store) or "")
+    async def keep(self, server: LoadedServer, entry: Mapping[str, Any]) -> None:
+        """Write an entry, and know it from now on. Raises StoreError."""
+        whole = {**entry, "serverUrl": server.url}
+        await self.store.write(server, entry_text(whole))
+        self._kept[server.name] = whole
+
+    def forget(self, server: LoadedServer) -> None:
+        """The next one who asks reads it anew."""
+        self._kept.pop(server.name, None)
+
+    async def is_there(self, server: LoadedServer) -> bool:
+        """Whether a token for this url is stored or handed in; what is handed in stays where it is. Raises StoreError.
+
+        A server that does not ask for OAuth by itself is first only looked up.
+        """
+        if server.name in self._kept:
+            return (self._kept[server.name] or {}).get("tokens") is not None
+        text = await self.store.read(server)
+        if text is None:
+            text = await read_if_there(self.world, handoff_file(self.home, server, self.environment))
+        return text is not None and token_for(server.url, text) is not None
 
 
 async def taken_over(
@@ -127,8 +150,10 @@ async def taken_over(
     text, path = await store.read(server), handoff_file(home, server, environment)
     if text is None:
         text = await read_if_there(world, path)
-        if text is None or read_entry(text) is None:
+        entry = None if text is None else read_entry(text)
+        if entry is None:
             return None
+        text = entry_text(entry)
         await store.write(server, text)
         await remove(world, path)
     elif await world.files.stat(path) is not None:
@@ -170,6 +195,17 @@ def read_entry(text: str) -> dict[str, Any] | None:
     fits = all(is_of(holder[name], kind) for holder, kinds in zip(holders, OPTIONAL, strict=True)
                for name, kind in kinds.items() if name in holder)  # fmt: skip
     return entry if fits else None
+
+
+def entry_text(entry: Mapping[str, Any]) -> str:
+    """An entry as it is stored: what the adapter knows of it, in an order of its own."""
+    parts = {
+        part: {name: entry[part][name] for name in names if name in entry[part]}
+        for part, names in MEMBERS.items()
+        if part in entry
+    }
+    rest = {name: entry[name] for name in ("codeVerifier", "oauthState", "serverUrl") if name in entry}
+    return json_stringify({**parts, **rest})
 
 
 def is_of(value: Any, kind: type | tuple[type, ...]) -> bool:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.canary.cache import NotInstalledError, Tell, cache_folder
+from harness.canary.cache import NotInstalledError, Tell, cache_folder, megabytes
 from harness.canary.claims import Probe
+from harness.canary.cleaning import remove
 from harness.canary.differing import shown
-from harness.canary.installing import PACKAGES, VERSION, Wanted, installed
+from harness.canary.installing import PACKAGES, RUNTIMES, VERSION, Wanted, installed
 from harness.canary.judging import NOTHING, alike
 from harness.canary.packages import NPM_OPTIONS, call, installed_node, npm_program
 from harness.canary.running import measure
@@ -97,17 +98,36 @@ def bisect(versions: Sequence[str], answer: Answers, tell: Tell) -> Found | None
 
 
 def answering(probe: Probe, adapter: str, environment: Mapping[str, str], tell: Tell) -> Answers:
-    """Asks a version by installing it; `probe` answers one claim."""
+    """Asks a version by installing it, and takes away again what was not there before; `probe` answers one claim."""
     (claim,) = probe.claims
+    cache = cache_folder(environment)
 
     def answer(version: str) -> Any:
         wanted = Wanted(claim.family, version, adapter)
+        folder = cache / RUNTIMES / wanted.label
+        was_there = folder.exists()
         try:
-            program = installed(wanted, cache_folder(environment), environment, tell)
+            program = installed(wanted, cache, environment, tell)
         except NotInstalledError as error:
             tell(f"{version}: {error}")
             return NOTHING
-        (measured,) = measure([(real_of(program), (probe,))], tell=tell)
+        try:
+            (measured,) = measure([(real_of(program), (probe,))], tell=tell)
+        finally:
+            if not was_there:
+                take_away(folder, tell)
         return measured.observations.get(claim.id, NOTHING)
 
     return answer
+
+
+def take_away(folder: Path, tell: Tell) -> None:
+    """Remove an installed version; one that cannot be removed stays, and that is told."""
+    if not folder.exists():
+        return
+    try:
+        removed = remove(folder)
+    except (OSError, NotInstalledError) as error:
+        tell(f"{folder.name} stays in the cache, as it cannot be removed: {error}")
+    else:
+        tell(f"{removed.name}: removed again, {megabytes(removed.size)}")

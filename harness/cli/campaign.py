@@ -203,6 +203,8 @@ def lines(family: Family, tally: Tally, folder: Path, ended: int) -> Iterator[st
     declared = {mark.name: mark.says for mark in family.marks}
     for name, count in sorted(tally.marks.items(), key=lambda item: item[1]):
         yield f"  reached {count:>6}x  {name}{f': {declared[name]}' if name in declared else ''}"
+    for name, walked in sorted(tally.holes.items(), key=lambda item: item[1]):
+        yield f"  hole    {walked.met:>6}x  {name}: {walked.lost} chains lost"
     yield ""
     yield (
         f"{'FAIL' if ended else 'PASS'}  {tally.runs:,} runs, "
@@ -229,5 +231,6 @@ def document(family: Family, tally: Tally, folder: Path, ended: int) -> dict[str
         "marks": [
             {"name": mark.name, "says": mark.says, "runs": tally.marks.get(mark.name, 0)} for mark in family.marks
         ],
+        "holes": {name: walked._asdict() for name, walked in sorted(tally.holes.items())},
         "exit_code": ended,
     }

@@ -13,6 +13,7 @@ from harness.errors import UserInputError
 from harness.scenario.draws import Draws
 from harness.scenario.failure import Failure, failure_of
 from harness.scenario.families import Family
+from harness.scenario.holes import Count, Walked, summed
 from harness.scenario.production import Report, play
 from harness.scenario.reach import Mark, never, reached
 from harness.scenario.signature import signature
@@ -39,6 +40,7 @@ class Outcome(NamedTuple):
     steps: int
     marks: tuple[str, ...]
     failure: Failure | None
+    holes: Count = {}
 
 
 class Batch(NamedTuple):
@@ -51,6 +53,7 @@ class Batch(NamedTuple):
     marks: Mapping[str, int]
     failures: Mapping[str, tuple[int, Failure]]
     failed: Mapping[str, int]
+    holes: Count = {}
 
 
 def decisions_of(seed: int) -> Seeded:
@@ -77,7 +80,7 @@ def run_one(family: Family, campaign_seed: int, number: int, variant: str | None
     report = play_seed(family, seed)
     failed = signature(report) is not None
     failure = failure_of(report, seed=seed, variant=variant, tree=family.tree(seed)) if failed else None
-    return Outcome(number, seed, report.verdict.value, report.steps, reached(family.marks, report), failure)
+    return Outcome(number, seed, report.verdict.value, report.steps, reached(family.marks, report), failure, report.holes)
 
 
 def run_batch(family: Family, campaign_seed: int, first: int, runs: int, variant: str | None = None) -> Batch:
@@ -92,7 +95,9 @@ def batch_of(first: int, outcomes: Iterable[Outcome]) -> Batch:
     marks: dict[str, int] = {}
     failures: dict[str, tuple[int, Failure]] = {}
     failed: dict[str, int] = {}
+    holes: dict[str, Walked] = {}
     for outcome in outcomes:
+        summed(holes, outcome.holes)
         runs, steps = runs + 1, steps + outcome.steps
         verdicts[outcome.verdict] = verdicts.get(outcome.verdict, 0) + 1
         for mark in outcome.marks:
@@ -101,7 +106,7 @@ def batch_of(first: int, outcomes: Iterable[Outcome]) -> Batch:
             name = outcome.failure.name
             failures.setdefault(name, (outcome.number, outcome.failure))
             failed[name] = failed.get(name, 0) + 1
-    return Batch(first, runs, steps, verdicts, marks, failures, failed)
+    return Batch(first, runs, steps, verdicts, marks, failures, failed, holes)
 
 
 class Kept(NamedTuple):
@@ -123,6 +128,7 @@ class Tally:
         self.verdicts: dict[str, int] = {}
         self.marks: dict[str, int] = {}
         self.corpus: dict[str, Kept] = {}
+        self.holes: dict[str, Walked] = {}
 
     def add(self, batch: Batch) -> tuple[Failure, ...]:
         """Add the next runs; returns the failures that were not known before."""
@@ -132,6 +138,7 @@ class Tally:
         for into, more in ((self.verdicts, batch.verdicts), (self.marks, batch.marks)):
             for name, count in more.items():
                 into[name] = into.get(name, 0) + count
+        summed(self.holes, batch.holes)
         new = [failure for name, (_, failure) in batch.failures.items() if name not in self.corpus]
         for name, (number, failure) in batch.failures.items():
             kept = self.corpus.get(name) or Kept(name, str(failure.signature), number, 0)
@@ -160,6 +167,7 @@ class Tally:
             "verdicts": dict(sorted(self.verdicts.items())),
             "marks": dict(sorted(self.marks.items())),
             "corpus": [kept._asdict() for kept in self.corpus.values()],
+            "holes": {name: walked._asdict() for name, walked in sorted(self.holes.items())},
         }
 
 
@@ -172,6 +180,7 @@ def tally_from(state: Any, name: str) -> Tally:
         tally.verdicts = {Verdict(key).value: int(count) for key, count in state["verdicts"].items()}
         tally.marks = {str(key): int(count) for key, count in state["marks"].items()}
         tally.corpus = {kept["file"]: Kept(**kept) for kept in state["corpus"]}
+        tally.holes = {str(name): Walked(**walked) for name, walked in state.get("holes", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError):
         known = False
     if not known:

@@ -9,17 +9,22 @@ from urllib.parse import urlsplit
 
 from fake_runtimes import runtimes as fakes
 from fake_runtimes.loaded import LoadedServer
+from fake_runtimes.pi import keyring_helper
 from fake_servers.mcp import stdio
 from fake_servers.mcp.behaviour import Behaviour
 from fake_servers.mcp.http import NETWORK_ACTIONS, HttpServer
 from fake_servers.npm import npx
 from fake_servers.npm.registry import Package, split_spec
+from fake_servers.oauth import Protected
+from fake_servers.oauth.profiles import profile_named
+from fake_servers.oauth.site import Place
 from harness.gate.spawn import Runtime
 from harness.preparation import PRODUCTION
 from harness.reference.npx.specs import package_specs
 from harness.reference.secrets.placeholders import MissingVariableError, resolve_text
 from harness.reference.selection.zimmer import ZIMMER
-from harness.scenario.model import Edit, PackageFacts, Scenario
+from harness.scenario.authorization import Authorizations
+from harness.scenario.model import Edit, PackageFacts, Protection, Scenario
 from harness.scenario.naming import NamedFault
 from harness.scenario.reading import SERVER
 from harness.world import Request, Response
@@ -28,6 +33,7 @@ from harness.world.ports import Program
 from harness.world.sites import origin
 
 NPX, NPM, NODE = "npx", "npm", "node"
+KEYRING_HELPER = "mcp-keyring-helper"
 RUNTIME_PROGRAMS = ("claude", "codex", "pi")
 SPAWN_ACTIONS = ("enoent", "eacces-exec")
 NPX_TREE = "/_npx/"
@@ -45,13 +51,20 @@ class Known(NamedTuple):
 
 
 class Site:
-    """The servers of one origin, by path. What is on no server's path goes to the only one there is, else is 404."""
+    """The servers of one origin, by path. What is on no server's path goes to the only one there is, else is 404.
+
+    `places` know by themselves what they serve, and are asked first: authorization servers and what they protect.
+    """
 
     def __init__(self) -> None:
         self.by_path: dict[str, HttpServer] = {}
+        self.places: list[Place] = []
 
     def handle(self, request: Request, now: float, who: str) -> Response:
         """The answer of the server whose path it is."""
+        for place in self.places:
+            if place.serves(request.url):
+                return place.handle(request, now, who)
         path = urlsplit(request.url).path
         server = self.by_path.get(path)
         if server is None:
@@ -68,10 +81,14 @@ class Cast:
         self.known = tuple(known_servers(scenario, runtime))
         self.names = {server.name for server in self.known}
         self.remote: dict[str, HttpServer] = {}
+        self.protected: dict[str, Protected] = {}
+        self.authorizations = Authorizations(scenario)
         self.sites: dict[str, Site] = {}
-        for server in self.known:
-            if server.url:
-                self._place(server)
+        for name, server in self.authorizations.servers.items():
+            self.sites.setdefault(origin(scenario.authorizations[name].issuer), Site()).places.append(server)
+        for each in self.known:
+            if each.url:
+                self._place(each)
         self.packages = packages(scenario, self.known)
         self.runtimes: dict[str, Program] = {}
         self._used: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -87,6 +104,17 @@ class Cast:
         stand_in = site.by_path.get(path) or HttpServer(self.behaviour(server.name), transport=server.transport)
         site.by_path[path] = stand_in
         self.remote[server.name] = stand_in
+        protection = self.scenario.protections.get(server.name)
+        if protection is not None and server.name not in self.protected:
+            self.protected[server.name] = protected = self._protected(protection, stand_in, path)
+            site.places.append(protected)
+
+    def _protected(self, protection: Protection, server: HttpServer, path: str) -> Protected:
+        """A server behind its authorization server. What it says of itself is as with its provider."""
+        facts: dict[str, Any] = {"url": path, **protection.resource}
+        told: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()}
+        resource = profile_named(self.scenario.authorizations[protection.authorization].provider).resource
+        return Protected(server, self.authorizations.servers[protection.authorization], resource._replace(**told))
 
     def stand_in(self, argv: Sequence[str]) -> str | Behaviour | None:
         """What stands in for a program: a runtime or npm by its name, a server by what it does.
@@ -95,6 +123,8 @@ class Cast:
         """
         if argv[0] in (*RUNTIME_PROGRAMS, NPX, NPM):
             return argv[0]
+        if keyring_helper.is_keyring_helper(argv):
+            return KEYRING_HELPER
         name = next((server.name for server in self.known if server.argv == tuple(argv)), None)
         if name is not None:
             return self.behaviour(name)
@@ -108,6 +138,8 @@ class Cast:
             return stdio.program(found)
         if found in (NPX, NPM):
             return npx.program(self.packages)
+        if found == KEYRING_HELPER:
+            return keyring_helper.program
         return None if found is None else self.runtimes[found]
 
     def _installed(self, argv: Sequence[str]) -> Package | None:

@@ -1,24 +1,62 @@
-"""Tokens that stand in a runtime's own store before a run: under the reference's key, as the runtime reads them."""
+"""Credentials that are there before a run: the orchestrator's rows, and the runtime's own store as that reads it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.gate.spawn import Runtime
+from harness.reference.catalog.entry import read_entry
 from harness.reference.credentials.key import pi_account, runtime_key
+from harness.reference.credentials.row import Credential as Row
+from harness.reference.oauth.server import remote_server
 from harness.reference.secrets.placeholders import MissingVariableError, resolve_text
-from harness.scenario.cast import Known
-from harness.scenario.model import HOME, Credential, Scenario
+from harness.scenario.authorization import CLIENT
+from harness.scenario.cast import Cast, Known
+from harness.scenario.model import HOME, ORCHESTRATOR, RUNTIME, Credential, Scenario
 
-CLIENT = "a-client"
+REDIRECT = "http://127.0.0.1/callback"
+AGE_SECONDS = 24 * 3600.0
+"""Since when the orchestrator's rows are unchanged: longer than the refresh job leaves one alone."""
 
 
-def store_credentials(scenario: Scenario, runtime: Runtime, known: Iterable[Known], now: float) -> dict[str, str]:
+def stored_rows(
+    credentials: Iterable[Credential], catalog: Mapping[str, Any], secrets: Mapping[str, str], cast: Cast, now: float
+) -> Iterator[Row]:
+    """The orchestrator's rows, under the keys of the catalog's entries as they are given to its sessions."""
+    for each in credentials:
+        entry = catalog.get(each.server)
+        if ORCHESTRATOR not in each.held_by or entry is None:
+            continue
+        try:
+            server = remote_server(read_entry(each.server, entry), secrets.get)
+        except MissingVariableError:
+            continue
+        issuer = cast.authorizations.servers.get(each.issued_by or "")
+        yield Row(
+            credential_key=server.credential_key,
+            server_name=each.server,
+            server_url=server.url,
+            client_id=CLIENT,
+            access_token=each.access_token,
+            refresh_token=each.refresh_token,
+            token_endpoint=None if issuer is None else issuer.endpoint_url("token"),
+            resource=None if issuer is None else server.url,
+            issuer=None if issuer is None else issuer.issuer_at(server.url),
+            redirect_uri=REDIRECT,
+            expires_at=None if each.expires_in_seconds is None else now + each.expires_in_seconds,
+            runtime_keys=server.runtime_keys,
+            updated_at=now - AGE_SECONDS,
+        )
+
+
+def store_credentials(
+    scenario: Scenario, credentials: Iterable[Credential], runtime: Runtime, known: Iterable[Known], now: float
+) -> dict[str, str]:
     """The runtime's store files by their path, below the home directory."""
     urls = {server.name: server.url for server in known if server.url}
-    given = [(each, urls[each.server]) for each in scenario.credentials if each.server in urls]
+    given = [(each, urls[each.server]) for each in credentials if each.server in urls and RUNTIME in each.held_by]
     if not given:
         return {}
     match runtime.family:
@@ -83,6 +121,6 @@ def pi_entry(credential: Credential, url: str, now: float) -> dict[str, Any]:
         tokens["refreshToken"] = credential.refresh_token
     return {
         "tokens": tokens,
-        "clientInfo": {"clientId": CLIENT, "redirectUris": ["http://127.0.0.1/callback"]},
+        "clientInfo": {"clientId": CLIENT, "redirectUris": [REDIRECT]},
         "serverUrl": url,
     }

@@ -61,14 +61,34 @@ def read_check(names: Vocabulary, kind: str, table: Mapping[str, Any], path: Pat
             names.session(key, (*path, "row"))
             return model.RowIs(name, key, table.get("contains"), table.get("lacks"), table.get("absent", False))
         case "received":
-            name = names.server(table["received"], (*path, "received"))
-            if names.transports.get(name) == "stdio":
-                fix = "mcp.received is the event of a process."
-                names.document.fail((*path, "received"), f"{name} is no remote server", fix)
-            return model.Received(name, table.get("method", "*"), read_often(names.document, table, path))
+            return read_received(names, table, path)
+        case "credential":
+            return read_credential(names, table, path)
         case "output":
             return model.OutputHas(table["output"], table.get("contains"), table.get("lacks"), session)
     return model.InvariantHolds(table["invariant"])
+
+
+def read_received(names: Vocabulary, table: Mapping[str, Any], path: Path) -> model.Received:
+    """Requests to a remote or an authorization server."""
+    if table["received"] in names.authorizations:
+        often = read_often(names.document, table, path)
+        return model.Received(table["received"], table.get("method", "*"), often)
+    name = names.server(table["received"], (*path, "received"))
+    if names.transports.get(name) == "stdio":
+        fix = "mcp.received is the event of a process."
+        names.document.fail((*path, "received"), f"{name} is no remote server", fix)
+    return model.Received(name, table.get("method", "*"), read_often(names.document, table, path))
+
+
+def read_credential(names: Vocabulary, table: Mapping[str, Any], path: Path) -> model.CredentialIs:
+    """How a stored credential stands."""
+    name = names.server(table["credential"], (*path, "credential"))
+    if not any(key in table for key in ("is", "generation", "newest", "one_shot")):
+        names.document.fail(path, f"[[expect]] credential of {name} expects nothing", "Add is = ...")
+    return model.CredentialIs(
+        name, table.get("is"), table.get("generation"), table.get("newest"), table.get("one_shot")
+    )
 
 
 def read_request(names: Vocabulary, table: Mapping[str, Any], path: Path) -> model.RequestOffers:

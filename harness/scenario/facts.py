@@ -9,7 +9,8 @@ from fake_servers.mcp.behaviour import Behaviour
 from fake_servers.npm.registry import split_spec
 from harness.reference.npx.specs import package_specs
 from harness.scenario import model
-from harness.scenario.model import Step
+from harness.scenario.desk import CRON, WEB
+from harness.scenario.model import Action, Step
 from harness.world.model.faults import Fault
 from harness.world.sites import FILE_ACTIONS, HTTP_ACTIONS, PROCESS_ACTIONS
 
@@ -66,7 +67,7 @@ def tools(
 
 
 def used(steps: Sequence[Step]) -> set[str] | None:
-    """The servers that some session is given; None where that is not said server by server."""
+    """The servers that some session is given, or somebody authorizes; None where that is not said by name."""
     named: set[str] = set()
     for step in steps:
         action = step.action
@@ -76,7 +77,18 @@ def used(steps: Sequence[Step]) -> set[str] | None:
             named |= {*(action.servers or ())}
         elif isinstance(action, model.Select):
             named |= {*action.servers}
+        elif isinstance(action, model.Authorize):
+            named.add(action.server)
     return named
+
+
+def runs(actor: str, actions: Sequence[Action]) -> int:
+    """How often an actor of the orchestrator may run: what is authorized for a session may let it go on once more."""
+    if actor == WEB:
+        return sum(isinstance(action, model.Authorize) for action in actions)
+    if actor == CRON:
+        return sum(isinstance(action, model.RunJob) for action in actions)
+    return sum(isinstance(action, model.Start | model.Authorize) and action.session == actor for action in actions)
 
 
 def has_target(fault: Fault) -> bool:

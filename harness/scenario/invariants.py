@@ -11,16 +11,21 @@ from urllib.parse import quote
 
 from fake_servers.mcp.behaviour import Behaviour
 from harness.reference.prepare.request import CONFIG_FILES
+from harness.scenario import chain_invariants, liveness
 from harness.scenario.cast import SPAWN_ACTIONS
 from harness.scenario.model import HOME, PackageFacts
 from harness.scenario.naming import OPERATOR, plain, session_of
+from harness.scenario.stores import KEYRING, STORE_FILES
 from harness.scenario.theatre import Evidence, Party, is_runtime
 from harness.world.model import Event
+from harness.world.sites import origin
 
+SESSIONS = "sessions"
 SHORTEST_SECRET = 6
 """A shorter value turns up by chance."""
 ENCODER = json.JSONEncoder(default=str, ensure_ascii=False)
-SECRET_FILES = (".credentials.json", "tokens.json", "credentials.json")
+SECRET_FILE = re.compile(r"(?:credentials|tokens)\.json(?:\.unreadable)?(?:\.\d+-[0-9a-f]{8}\.tmp)?$")
+"""What is made for secrets, with what a killed writer leaves of it, which is private too (store-atomic-replace)."""
 KEYRING = "/run/keyring/"
 OWN_EVENTS = ("spawn", "request")
 """What the simulation writes down for itself: command lines and addresses as they were used."""
@@ -70,9 +75,11 @@ def secret_forms(run: Run) -> list[tuple[str, str]]:
     scenario = run.stage.cast.scenario
     values = list(scenario.secrets.items())
     for credential in scenario.credentials:
-        values.append((f"{credential.server}'s access token", credential.access_token))
+        if credential.access_token:
+            values.append((f"{credential.server}'s access token", credential.access_token))
         if credential.refresh_token:
             values.append((f"{credential.server}'s refresh token", credential.refresh_token))
+    values += run.stage.cast.authorizations.secrets()
     forms = []
     for name, value in values:
         if len(value) >= SHORTEST_SECRET:
@@ -93,9 +100,11 @@ def shown_texts(run: Run) -> Iterator[tuple[str, str]]:
     for number, event in enumerate(stage.events):
         if event.name not in OWN_EVENTS:
             yield f"event {number} ({event.name})", ENCODER.encode(event.details)
+    for key, values in stage.rows(SESSIONS).items():
+        yield f"the row of session {key}", ENCODER.encode(values)
     configs = tuple(f"/{path}" for path in CONFIG_FILES.values())
     for path, content in stage.files():
-        made_for_secrets = path.endswith((*configs, *SECRET_FILES)) or path.startswith(KEYRING)
+        made_for_secrets = path.endswith(configs) or SECRET_FILE.search(path) or path.startswith(KEYRING)
         if not made_for_secrets and path not in stage.given_files:
             yield path, content.decode("utf-8", "replace")
 
@@ -123,7 +132,26 @@ def struck(run: Run) -> set[str]:
     for event in run.events:
         if event.name in ("fault", "step.kill"):
             hurt |= struck_by(stage, event)
-    return hurt
+    return hurt | struck_by_authorization(run)
+
+
+def struck_by_authorization(run: Run) -> set[str]:
+    """The servers whose authorization server was not itself, or could not be reached, or whose tokens were raced for."""
+    scenario, monitor = run.stage.cast.scenario, run.stage.monitor
+    odd = {name for name, each in scenario.authorizations.items() if each.answers or each.always}
+    odd |= {attempt.chain[0] for attempt in monitor.attempts if attempt.hole or attempt.wrong or attempt.reuse}
+    odd |= {each.chain[0] for each in monitor.overwrites}
+    for event in run.events:
+        if event.name == "step.provider":
+            odd.add(str(event.details["authorization"]))
+        elif event.name == "fault":
+            at = str(event.details["at"])
+            odd |= {
+                name
+                for name, each in scenario.authorizations.items()
+                if origin(each.issuer) in at or any(part in at for part in (*STORE_FILES, KEYRING))
+            }
+    return {server for server, each in scenario.protections.items() if each.authorization in odd}
 
 
 def misbehaves(behaviour: Behaviour) -> bool:
@@ -212,6 +240,66 @@ def is_measured_leak(run: Run, actor: Party) -> bool:
     return bool(profiles & set(LEAKING_PROFILES)) and not connected
 
 
+def no_spent_token_presented(run: Run) -> Finding:
+    """Nobody presents a refresh token of which it could have known that a fresher one is there."""
+    return of_chains(run, "no-spent-token-presented", chain_invariants.presented_wrongly)
+
+
+def no_refresh_repeated(run: Run) -> Finding:
+    """A refresh that may have been processed is not sent again by whoever sent it."""
+    return of_chains(run, "no-refresh-repeated", chain_invariants.repeated)
+
+
+def rows_move_forward(run: Run) -> Finding:
+    """The orchestrator's row never goes back to older tokens of the same chain."""
+    return of_chains(run, "rows-move-forward", chain_invariants.moved_backwards)
+
+
+def stores_move_forward(run: Run) -> Finding:
+    """The orchestrator puts no older tokens over newer ones in a runtime's store, where it could know of them."""
+    return of_stores(run, "stores-move-forward", chain_invariants.overwritten)
+
+
+def foreign_entries_untouched(run: Run) -> Finding:
+    """The orchestrator changes no entry of a store that is of no server of the catalog."""
+    return of_stores(run, "foreign-entries-untouched", chain_invariants.foreign_touched)
+
+
+def retired_stays_retired(run: Run) -> Finding:
+    """Tokens that were retired never come back into the orchestrator's row."""
+    name, detail = "retired-stays-retired", chain_invariants.revived(run.stage)
+    told = tuple(number for number, event in enumerate(run.events) if event.name == "credential.retired")
+    return Finding(name, holds=False, detail=detail, events=told) if detail else Finding(name, True if told else None)
+
+
+def every_end_is_good(run: Run) -> Finding:
+    """Once nothing goes wrong any more, each server is connected or waits for exactly one sign-in, which works."""
+    name = "every-end-is-good"
+    bad = {server for server, behaviour in run.stage.cast.scenario.servers.items() if misbehaves(behaviour)}
+    tested, detail = liveness.stuck(run.stage, bad)
+    return Finding(name, holds=False, detail=detail) if detail else Finding(name, True if tested else None)
+
+
+def losses_are_named(run: Run) -> Finding:
+    """A token chain that is lost is lost by an accepted hole, or by the provider's will."""
+    return of_chains(run, "losses-are-named", chain_invariants.unnamed_loss)
+
+
+def of_chains(run: Run, name: str, broken: Callable[[Evidence], str]) -> Finding:
+    """What came of a rule about token chains, which a run without any refresh does not put to the test."""
+    detail = broken(run.stage)
+    if detail:
+        told = tuple(number for number, event in enumerate(run.events) if event.name == "attempt")
+        return Finding(name, holds=False, detail=detail, events=told)
+    return Finding(name, True if run.stage.monitor.attempts else None)
+
+
+def of_stores(run: Run, name: str, broken: Callable[[Evidence], str]) -> Finding:
+    """What came of a rule about runtimes' stores, which a run without a change of one does not put to the test."""
+    detail = broken(run.stage)
+    return Finding(name, holds=False, detail=detail) if detail else Finding(name, True if run.stage.monitor.changes else None)
+
+
 def names() -> tuple[str, ...]:
     """The names of all invariants, as scenario files write them."""
     return tuple(re.sub("_", "-", invariant.__name__) for invariant in invariants())
@@ -225,6 +313,14 @@ def invariants() -> tuple[Callable[[Run], Finding], ...]:
         installs_never_share_a_tree,
         user_npm_untouched,
         no_orphans,
+        no_spent_token_presented,
+        no_refresh_repeated,
+        rows_move_forward,
+        stores_move_forward,
+        foreign_entries_untouched,
+        retired_stays_retired,
+        every_end_is_good,
+        losses_are_named,
     )
 
 

@@ -9,6 +9,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from fake_runtimes import runtimes as fakes
+from harness.reference.credentials.row import TABLE as CREDENTIALS
+from harness.reference.credentials.row import credential_of
+from harness.reference.credentials.state import CredentialState, state_at
 from harness.scenario import model
 from harness.scenario.model import Match, Often
 from harness.scenario.naming import is_match
@@ -25,6 +28,7 @@ STATES = {
     "server.skipped": "skipped",
 }
 SHOWN_NAMES = 6
+NO_CREDENTIAL = "none"
 
 
 class Seen(NamedTuple):
@@ -84,6 +88,8 @@ def _look(scene: Scene, check: model.Check) -> Seen:
             return _row(scene, check)
         case model.Received():
             return _received(scene, check)
+        case model.CredentialIs():
+            return _credential(scene, check)
         case model.OutputHas():
             return _output(scene, check)
     return Seen(met=False, instead=f"{check.name} is an invariant")
@@ -221,6 +227,13 @@ def _row(scene: Scene, check: model.RowIs) -> Seen:
 
 
 def _received(scene: Scene, check: model.Received) -> Seen:
+    authorization = scene.stage.cast.authorizations.servers.get(check.server)
+    if authorization is not None:
+        number = sum(
+            any(fnmatchcase(word or "", check.method) for word in (seen.endpoint, seen.method, seen.grant_type))
+            for seen in authorization.requests
+        )
+        return Seen(check.often.holds(number), f"{Often(number, number)}" if number else "it received none")
     server = scene.stage.cast.remote.get(check.server)
     if server is None:
         return Seen(met=False, instead=f"{check.server} is no remote server")
@@ -229,6 +242,42 @@ def _received(scene: Scene, check: model.Received) -> Seen:
         for seen in server.requests
     )
     return Seen(check.often.holds(number), f"{Often(number, number)}" if number else "it received none")
+
+
+def _credential(scene: Scene, check: model.CredentialIs) -> Seen:
+    """By the orchestrator's row of that server; of several (an entry was edited) the one that was changed last."""
+    found = [each for each in scene.stage.rows(CREDENTIALS).values() if each["server_name"] == check.server]
+    if not found:
+        return Seen(check.state == NO_CREDENTIAL, "there is none")
+    row = credential_of(max(found, key=lambda each: float(each.get("updated_at") or 0.0)))
+    told = state_at(row, scene.stage.now)
+    state = _state(told)
+    if check.state is not None and check.state != state:
+        return Seen(met=False, instead=f"it is {state}")
+    if check.one_shot not in (None, told.requires_periodic_reauth):
+        return Seen(met=False, instead=f"it is{'' if told.requires_periodic_reauth else ' not'} noted as one-shot")
+    return _generation(scene, check, row.access_token)
+
+
+def _state(state: CredentialState) -> str:
+    if state.active:
+        return "active"
+    return "needs-reauth" if state.requires_reauth else "expired"
+
+
+def _generation(scene: Scene, check: model.CredentialIs, token: str) -> Seen:
+    """Which of the tokens that were given out it is."""
+    if check.generation is None and check.newest is None:
+        return Seen(met=True)
+    servers = scene.stage.cast.authorizations.servers.values()
+    held = next(((server, each) for server in servers if (each := server.generation(token)) is not None), None)
+    if held is None:
+        return Seen(met=False, instead="its token is no authorization server's")
+    server, generation = held
+    newest = max(each.number for each in server.tokens if each.family == generation.family)
+    told = f"it is generation {generation.number} of {newest}"
+    right = check.generation in (None, generation.number) and check.newest in (None, generation.number == newest)
+    return Seen(right, told)
 
 
 def _output(scene: Scene, check: model.OutputHas) -> Seen:

@@ -97,8 +97,11 @@ def check_actor(names: Vocabulary, pattern: str, path: Path, roles: tuple[str, .
     run = _RUN_OF_SESSION.match(pattern)
     if run and run[1] in names.runs and int(run[2]) > names.runs[run[1]]:
         runs = names.runs[run[1]]
-        what = f"session {run[1]} has {runs} {'run' if runs == 1 else 'runs'}, so there is no {run[1]}#{run[2]}"
-        names.document.fail(path, what, "Use follow_up for a further one.")
+        who = run[1] if run[1] in names.desk else f"session {run[1]}"
+        what = f"{who} has {runs} {'run' if runs == 1 else 'runs'}, so there is no {run[1]}#{run[2]}"
+        names.document.fail(
+            path, what, f"Use {'a further step' if run[1] in names.desk else 'follow_up'} for one more."
+        )
     bare = _REPEATED.sub("", pattern)
     if any(is_meant(bare, actor) for role in roles for actor in names.actors[role]):
         return
@@ -110,8 +113,9 @@ def check_actor(names: Vocabulary, pattern: str, path: Path, roles: tuple[str, .
         )
     known = {part for role in roles for actor in names.actors[role] for part in (actor, actor.rpartition("/")[2])}
     near = did_you_mean(bare, known, NEAR)
-    shown = ", ".join([*names.sessions, *names.families])
-    hint = f"Did you mean {near}?" if near else f"There are {shown}, servers, and globs such as {names.sessions[0]}/*."
+    shown = ", ".join([*names.sessions, *names.desk, *names.families])
+    below = f"{next(iter(names.sessions), 'S')}/*"
+    hint = f"Did you mean {near}?" if near else f"There are {shown}, servers, and globs such as {below}."
     names.document.fail(path, f"nobody can be called {pattern!r}", hint)
 
 

@@ -23,13 +23,45 @@ HOME = "/home/agent"
 CLONES = f"{HOME}/.zimmer/clones"
 
 
+ORCHESTRATOR, RUNTIME = "orchestrator", "runtime"
+HOLDERS = (ORCHESTRATOR, RUNTIME)
+
+
 class Credential(NamedTuple):
-    """A token that stands in a runtime's own store before the run begins."""
+    """A credential that is there before the run begins. `held_by` says in whose store: a row, the runtime's own.
+
+    With `issued_by` (an authorization server) the tokens are that server's, and the texts here are empty.
+    """
 
     server: str
-    access_token: str
+    access_token: str = ""
     expires_in_seconds: float | None = None
     refresh_token: str | None = None
+    issued_by: str | None = None
+    held_by: tuple[str, ...] = HOLDERS
+
+
+class AuthorizationFacts(NamedTuple):
+    """An authorization server: its URL, which provider it behaves like, and in what it differs from that.
+
+    `answers` are what the first requests to an endpoint get, `always` what all later ones do. `clients` are
+    registered there already.
+    """
+
+    name: str
+    issuer: str
+    provider: str
+    set: Mapping[str, Any] = {}
+    answers: Mapping[str, tuple[Any, ...]] = {}
+    always: Mapping[str, Any] = {}
+    clients: tuple[Mapping[str, Any], ...] = ()
+
+
+class Protection(NamedTuple):
+    """Which authorization server lets callers into a server, and what the server says of itself (RFC 9728)."""
+
+    authorization: str
+    resource: Mapping[str, Any] = {}
 
 
 class PackageFacts(NamedTuple):
@@ -140,7 +172,43 @@ class Await(NamedTuple):
     limit_seconds: float | None = None
 
 
-Action = Start | Advance | Kill | Edit | Select | Write | Remove | Await
+class Authorize(NamedTuple):
+    """A person authorizes a server: in a browser that starts the flow, consents and comes back (or walks away).
+
+    `session` is the one whose page it was started from. `pastes` is what is pasted where the flow ends so: the whole
+    address ("url"), the bare "code", or a text. `repeats`: the browser sends the last request twice. `url` is the
+    address that the form names, as anybody's form may. The person looks at the consent screen for `takes_seconds`.
+    """
+
+    server: str
+    session: str | None = None
+    user: str = "consents"
+    pastes: str = "url"
+    repeats: bool = False
+    wait: bool = True
+    url: str | None = None
+    takes_seconds: float = 0.0
+
+
+class RunJob(NamedTuple):
+    """The orchestrator's scheduler runs a job once; or it works for so many `seconds` by its clock and its queue."""
+
+    job: str
+    seconds: float = 0.0
+    wait: bool = True
+
+
+class Provide(NamedTuple):
+    """An authorization server is another one from now on: facts of its provider, its answers, what it revokes."""
+
+    authorization: str
+    set: Mapping[str, Any] = {}
+    answers: Mapping[str, tuple[Any, ...]] = {}
+    always: Mapping[str, Any] = {}
+    revokes: str = ""
+
+
+Action = Start | Advance | Kill | Edit | Select | Write | Remove | Await | Authorize | RunJob | Provide
 
 
 class Step(NamedTuple):
@@ -232,11 +300,28 @@ class RowIs(NamedTuple):
 
 
 class Received(NamedTuple):
-    """How many requests a remote server got; `method` is an HTTP or a JSON-RPC method."""
+    """How many requests a remote or an authorization server got.
+
+    `method` is an HTTP or a JSON-RPC method; of an authorization server also an endpoint or a grant type.
+    """
 
     server: str
     method: str = "*"
     often: Often = Often()
+
+
+class CredentialIs(NamedTuple):
+    """How the orchestrator's stored credential of a server stands: a state, and whose tokens it holds.
+
+    `generation` is the number of the tokens in their chain, from 1; `newest`: nothing newer was given out. `one_shot`:
+    it is noted that a person has to authorize again each time.
+    """
+
+    server: str
+    state: str | None = None
+    generation: int | None = None
+    newest: bool | None = None
+    one_shot: bool | None = None
 
 
 class OutputHas(NamedTuple):
@@ -254,7 +339,18 @@ class InvariantHolds(NamedTuple):
     name: str
 
 
-Check = ExitIs | EventHappens | RequestOffers | ServerIs | FileIs | RowIs | Received | OutputHas | InvariantHolds
+Check = (
+    ExitIs
+    | EventHappens
+    | RequestOffers
+    | ServerIs
+    | FileIs
+    | RowIs
+    | Received
+    | CredentialIs
+    | OutputHas
+    | InvariantHolds
+)
 
 
 class Expectation(NamedTuple):
@@ -283,9 +379,10 @@ class Scenario(NamedTuple):
     """A whole file. `file` is shown as the user named it; `text` is what it held.
 
     `runtimes` are spelled as in the file. `not_at` gives for each tier that is not claimed the reason. `struck`
-    names servers that may fail besides those that the file itself makes misbehave. `watched`: the orchestrator
-    looks after its sessions. `time_scale` counts at the tier process alone. `warnings` are lines about tables
-    that change nothing.
+    names servers that may fail besides those that the file itself makes misbehave. `registered` are clients that were
+    registered by hand (`mcp_oauth_clients`), `app_host` is where browsers reach the orchestrator.
+    `watched`: the orchestrator looks after its sessions. `time_scale` counts at the tier process alone. `warnings` are
+    lines about tables that change nothing.
     """
 
     id: str
@@ -303,6 +400,10 @@ class Scenario(NamedTuple):
     environment: Mapping[str, str] = {}
     credentials: tuple[Credential, ...] = ()
     servers: Mapping[str, Behaviour] = {}
+    authorizations: Mapping[str, AuthorizationFacts] = {}
+    protections: Mapping[str, Protection] = {}
+    registered: Mapping[str, Any] = {}
+    app_host: str | None = None
     packages: Mapping[str, PackageFacts] = {}
     files: Mapping[str, str] = {}
     faults: tuple[Fault, ...] = ()

@@ -9,12 +9,17 @@ from fake_runtimes.plan import Plan
 from harness.gate.spawn import Runtime, runtime_named
 from harness.reference.catalog.catalog import read_catalog
 from harness.reference.catalog.roots import default_mcp_servers, read_roots
+from harness.reference.credentials.row import TABLE as CREDENTIALS
+from harness.reference.oauth.deps import OAuthDeps
+from harness.reference.session.jobs import TABLE as JOBS
+from harness.reference.session.selection_edit import edit_selection
 from harness.scenario import model
+from harness.scenario.desk import CronJob, WebJob, settings_of
 from harness.scenario.model import CLONES, HOME, Scenario
 from harness.scenario.naming import OPERATOR, is_match, is_meant, session_of
 from harness.scenario.runtimes import runtime_programs
-from harness.scenario.sessions import Job, choose_servers
-from harness.scenario.theatre import Party, Theatre
+from harness.scenario.sessions import PROMPT, Job, choose_servers, note_conversation
+from harness.scenario.theatre import Party, Theatre, is_runtime
 from harness.world import World
 
 SETTLING_SECONDS = 10.0
@@ -62,13 +67,15 @@ class Operator:
             case model.Advance(seconds=seconds):
                 world.events.emit("step.advance", seconds=seconds)
                 await self.stage.advance(world, seconds)
+                await self._work_off(world)
             case model.Kill(actor=name, signal=signal):
                 self._kill(world, name, signal)
             case model.Edit():
                 self._edit(world, action)
             case model.Select(session=session, servers=servers):
                 world.events.emit("step.select", session=session, servers=list(servers))
-                await choose_servers(world, session, servers)
+                deps = OAuthDeps(read_catalog(self.catalog), self.scenario.secrets.get, settings_of(self.scenario))
+                await edit_selection(world, session, deps, servers=servers)
             case model.Write(path=path, text=text, session=session, mode=mode):
                 await self._write(world, self.place(path, session), text, mode)
             case model.Remove(path=path, session=session):
@@ -77,17 +84,25 @@ class Operator:
                 if self.stage.stat(where) is None:
                     self.missed.append(f"the step that removes {path} found nothing")
                 await world.files.remove_tree(self.stage.real(where))
+            case model.Authorize() | model.RunJob() | model.Provide():
+                await self._without_a_session(world, action)
             case model.Await():
                 await self._await(action)
+                await self._work_off(world)
 
     # --- sessions
 
-    async def _start(self, world: World, start: model.Start) -> None:
+    async def _start(self, world: World, start: model.Start, message: str | None = None) -> None:
+        """A run of a session. What a further one says is `message`, or the same as ever."""
         first = self.starts.get(start.session)
         if start.again and first is not None:
             start = inherited(start, first)
         self.starts[start.session] = start
         job = self._job(start)
+        if start.again:
+            job = job._replace(follow_up=message or PROMPT)
+            if self._has_run(start.session):
+                await note_conversation(world, start.session)
         self.stage.make_directory(job.clone)
         world.events.emit("step.start", session=start.session, servers=list(job.servers))
         if not start.again or start.servers is not None or start.root is not None:
@@ -110,11 +125,15 @@ class Operator:
             servers,
             dict(self.catalog),
             self.scenario.secrets,
-            {**PARENT_ENVIRONMENT, **self.scenario.environment, **start.environment},
+            {**self._environment, **start.environment},
             Plan(start.turns),
             roots[start.root].default_subagent_roots if start.root is not None else (),
             self.scenario.watched,
+            oauth=settings_of(self.scenario),
         )
+
+    def _has_run(self, session: str) -> bool:
+        return any(is_runtime(each) and session_of(each.name) == session for each in self.stage.actors)
 
     def clone(self, start: model.Start) -> str:
         """Where a session works."""
@@ -143,6 +162,60 @@ class Operator:
             return code
 
         return run
+
+    # --- without a session
+
+    async def _without_a_session(self, world: World, action: model.Authorize | model.RunJob | model.Provide) -> None:
+        match action:
+            case model.Authorize(server=server, session=session):
+                world.events.emit("step.authorize", server=server, session=session or "")
+                settings = settings_of(self.scenario)
+                job: WebJob | CronJob = WebJob(
+                    action, dict(self.catalog), self.scenario.secrets, settings, self._environment
+                )
+            case model.RunJob(job=name):
+                world.events.emit("step.job", job=name)
+                job = CronJob(name, action.seconds, self._environment)
+            case model.Provide():
+                self._provide(world, action)
+                return
+        actor = self.stage.start_job(job)
+        if action.wait:
+            await self._until_ended(actor)
+            await self._work_off(world)
+
+    async def _work_off(self, world: World) -> None:
+        """Run the turns that are queued: a session that was resumed goes on."""
+        if not any(isinstance(step.action, model.Authorize) for step in self.scenario.steps):
+            return
+        for row in await world.store.rows(JOBS):
+            start = self.starts.get(row.values.get("session", ""))
+            if start is None:
+                continue
+            transaction = await world.store.begin()
+            await transaction.delete(JOBS, row.key)
+            await transaction.commit()
+            turn = start._replace(again=True, servers=None, root=None, wait=True)
+            await self._start(world, turn, message=row.values.get("prompt"))
+
+    def _provide(self, world: World, action: model.Provide) -> None:
+        name = action.authorization
+        world.events.emit("step.provider", authorization=name, set=sorted(action.set), revokes=action.revokes)
+        authorizations = self.stage.cast.authorizations
+        authorizations.change(name, action.set, action.answers, action.always)
+        if action.revokes and not authorizations.revoke(name, self._tokens_of(action.revokes)):
+            self.missed.append(f"{name} has nothing of {action.revokes} to revoke")
+
+    def _tokens_of(self, server: str) -> list[str]:
+        """The access tokens that the stored credentials of a server hold, and what was issued for it before the run."""
+        rows = self.stage.rows(CREDENTIALS).values()
+        held = [str(row["access_token"]) for row in rows if row["server_name"] == server]
+        issued = self.stage.cast.authorizations.issued.get(server)
+        return [*held, *([issued[0]] if issued else [])]
+
+    @property
+    def _environment(self) -> Mapping[str, str]:
+        return {**PARENT_ENVIRONMENT, **self.scenario.environment}
 
     # --- the rest
 

@@ -11,9 +11,12 @@ from harness.scenario.trees import Tree
 
 ENTRY_KEYS = ("type", "command", "args", "url")
 """Without these a catalog entry is another one, not a smaller one."""
-STEP_KEYS = ("after_seconds", "environment", "limit_seconds", "mode", "name", "servers", "turns", "wait", "clone")
+STEP_KEYS = (
+    "after_seconds", "environment", "limit_seconds", "mode", "name", "servers", "turns", "wait", "clone",
+    "pastes", "repeats", "takes_seconds", "url", "answers", "always",
+)  # fmt: skip
 TURN_KEYS = ("calls", "seconds")
-NAMED_TABLES = ("server", "package", "secrets", "environment", "files", "roots")
+NAMED_TABLES = ("server", "authorization", "registered", "package", "secrets", "environment", "files", "roots")
 ROWS = ("fault", "hold", "credential", "expect", "step")
 SAID_ABOUT_FILES = ("requirements", "old_bug", "not_at", "tiers")
 """What a scenario file says of itself: nothing of the run depends on it."""

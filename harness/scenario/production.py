@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from harness.errors import CannotRunError
 from harness.gate.spawn import Runtime, runtime_named
-from harness.scenario import invariants, model
+from harness.reference.credentials.row import TABLE, row_values
+from harness.scenario import chain_invariants, invariants, model
 from harness.scenario.cast import RUNTIME_PROGRAMS, Cast, Known
-from harness.scenario.credentials import store_credentials
+from harness.scenario.credentials import store_credentials, stored_rows
+from harness.scenario.holes import Count
 from harness.scenario.invariants import Finding
 from harness.scenario.judging import Scene, Seen, look
 from harness.scenario.model import CLONES, HOME, MODEL, REAL, Expectation, Scenario
@@ -34,7 +36,7 @@ class Report(NamedTuple):
     """A finished run. `events` are all of them, `points` every switch point where they were noted.
 
     `seconds` is virtual time until the last of them, the time to settle included. `detail` says why a verdict is
-    neither pass nor fail, with a line for each reason. `kept` is what the holds did.
+    neither pass nor fail, with a line for each reason. `kept` is what the holds did. `holes` counts the accepted ones.
     `decisions` replay the run; `trace_digest` is equal for equal runs. `files` are all that were there in the end,
     `printed` what each actor printed (`ACTOR stdout`), both where they were asked for.
     """
@@ -45,6 +47,7 @@ class Report(NamedTuple):
     detail: str = ""
     judged: tuple[Judged, ...] = ()
     invariants: tuple[Finding, ...] = ()
+    holes: Count = {}
     events: tuple[Event, ...] = ()
     started_seconds: float = 0.0
     steps: int = 0
@@ -141,8 +144,21 @@ class Production(ABC):
             stage.make_directory(directory)
         for path, text in self.scenario.files.items():
             stage.put(self.operator.place(path, None), text, 0o644)
-        stored = store_credentials(self.scenario, self.runtime, self.servers(), stage.now)
-        for path, text in stored.items():
+        self._store_credentials(stage)
+
+    def _store_credentials(self, stage: Theatre) -> None:
+        """The rows and the files of those that are there before."""
+        urls = {server.name: server.url for server in self.servers()}
+        credentials = [
+            self.cast.authorizations.issue(each, urls.get(each.server, ""), stage.now)
+            for each in self.scenario.credentials
+        ]
+        catalog, secrets = stage.localized_catalog(self.scenario.catalog), self.scenario.secrets
+        for row in stored_rows(credentials, catalog, secrets, self.cast, stage.now):
+            stage.put_row(TABLE, row.credential_key, row_values(row))
+        for path, text in store_credentials(
+            self.scenario, credentials, self.runtime, self.servers(), stage.now
+        ).items():
             stage.put(path, text, 0o600)
 
     def servers(self) -> Sequence[Known]:
@@ -203,6 +219,7 @@ class Production(ABC):
             detail,
             judged=judged,
             invariants=tuple(found.values()),
+            holes=chain_invariants.walked(self.theatre),
             trace_digest=ending.trace_digest,
         )
 

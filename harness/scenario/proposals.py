@@ -11,7 +11,7 @@ from harness.scenario.failure import Failure
 from harness.scenario.holds import Proposal
 from harness.scenario.production import play
 from harness.scenario.signature import INVARIANT
-from harness.scenario.timeline import clipped
+from harness.scenario.telling import clipped
 from harness.scenario.trees import Tree, fits
 from harness.scenario.writing import toml_text
 from harness.world.model import Calm, Decisions, Listed

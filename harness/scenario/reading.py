@@ -14,8 +14,16 @@ from harness.inputs.files import display_path, read_document, read_text
 from harness.reference.catalog.roots import read_roots
 from harness.scenario import facts, model
 from harness.scenario.claims import check_claims
+from harness.scenario.desk import ACTORS
 from harness.scenario.document import Document, parse
 from harness.scenario.expecting import read_expectation
+from harness.scenario.granting import (
+    NOT_OF_THE_SERVER,
+    read_authorization,
+    read_credential,
+    read_protections,
+)
+from harness.scenario.granting import check_names as check_granted
 from harness.scenario.happenings import PROCESSES
 from harness.scenario.matching import check_actor, read_match
 from harness.scenario.model import TIME_SCALE, Scenario
@@ -59,7 +67,10 @@ class Reader:
         self.entries = tuple(facts.entries(self.catalog, self.steps))
         self.transports = facts.transports(self.entries)
         self.servers: dict[str, Behaviour] = {}
+        tables = self.tree.get("authorization", {})
+        self.authorizations = {name: read_authorization(document, name, each) for name, each in tables.items()}
         self.names = self._vocabulary()
+        self.protections = dict(read_protections(document, self.names, self.tree.get("server", {})))
         self.servers |= {name: self._behaviour(name, table) for name, table in self.tree.get("server", {}).items()}
         self.names = replace(self.names, tools=self._tools())
 
@@ -83,8 +94,12 @@ class Reader:
             roots=tree.get("roots", {}),
             secrets=tree.get("secrets", {}),
             environment=tree.get("environment", {}),
-            credentials=tuple(model.Credential(**table) for _, table in self._tables("credential")),
+            credentials=tuple(read_credential(document, self.names, *each) for each in self._tables("credential")),
             servers=self.servers,
+            authorizations=self.authorizations,
+            protections=self.protections,
+            registered=tree.get("registered", {}),
+            app_host=tree.get("app_host"),
             packages={name: model.PackageFacts(name, **table) for name, table in tree.get("package", {}).items()},
             files=tree.get("files", {}),
             faults=tuple(self._fault(index, table) for index, table in self._tables("fault")),
@@ -123,22 +138,22 @@ class Reader:
         edited = [action.entry for action in actions if isinstance(action, model.Edit)]
         written = [action.text for action in actions if isinstance(action, model.Write)]
         sessions = dict.fromkeys(action.session for action in actions if isinstance(action, model.Start))
+        desk = tuple(actor for actor in ACTORS if facts.runs(actor, actions))
         return Vocabulary(
             self.document,
             {*self.catalog, *edited},
             (*self.tree.get("files", {}).values(), *written),
             tuple(sessions),
             tuple(step.name for step in self.steps),
-            runs={
-                name: sum(isinstance(action, model.Start) and action.session == name for action in actions)
-                for name in sessions
-            },
+            runs={name: facts.runs(name, actions) for name in (*sessions, *desk)},
             families=tuple(dict.fromkeys(name.partition("@")[0] for name in (*self.runtimes, *self._own_runtimes()))),
             tools=self._tools(),
             packages={
                 *self.tree.get("package", {}),
                 *(spec for _, entry in self.entries for spec in facts.specs(entry)),
             },
+            authorizations=tuple(self.authorizations),
+            desk=desk,
             programs={str(entry["command"]) for _, entry in self.entries if entry.get("command")},
             transports=self.transports,
         )
@@ -159,6 +174,7 @@ class Reader:
 
     def _behaviour(self, name: str, table: Mapping[str, Any]) -> Behaviour:
         self.names.server(name, ("server", name))
+        table = {key: value for key, value in table.items() if key not in NOT_OF_THE_SERVER}
         transport = self.transports.get(name, "")
         for key in table:
             if key in facts.WRONG_FIELDS.get(transport, ()):
@@ -235,8 +251,7 @@ class Reader:
         for name, table in self.tree.get("package", {}).items():
             if "server" in table:
                 self.names.server(table["server"], ("package", name, "server"))
-        for index, table in self._tables("credential"):
-            self.names.server(table["server"], ("credential", index))
+        check_granted(self.document, self.names, self.tree)
         for path in self.tree.get("files", {}):
             inside(self.document, path, ("files", path))
 
@@ -252,6 +267,13 @@ class Reader:
                 read_match(self.names, step["wait_for"], (*path, "wait_for"))
             case model.Edit():
                 self._check_edit(action, path)
+            case model.Authorize(server=server, session=session):
+                self.names.server(server, (*path, "authorize"))
+                self.names.session(session, (*path, "session"))
+            case model.Provide(authorization=name, revokes=revokes):
+                self.names.authorization(name, (*path, "provider"))
+                if revokes:
+                    self.names.server(revokes, (*path, "revokes"))
             case model.Write(path=where):
                 inside(self.document, where, (*path, "write"))
             case model.Remove(path=where):

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.scenario.model import Scenario
 from harness.scenario.production import Judged, Report
-from harness.scenario.timeline import told
+from harness.scenario.telling import told
 from harness.scenario.trees import plain
 from harness.scenario.verdicts import Verdict
 
@@ -50,6 +50,7 @@ def _run(report: Report, real_seconds: float) -> dict[str, Any]:
             {"name": each.name, "holds": each.holds, "detail": each.detail, "events": list(each.events)}
             for each in report.invariants
         ],
+        "holes": {name: walked._asdict() for name, walked in report.holes.items()},
         "holds": [
             {"at_seconds": round(each.at_seconds, 6), "actor": each.actor, "at": each.label, "text": each.text}
             for each in report.kept

@@ -22,6 +22,8 @@ def sentence(check: model.Check) -> str:
             return f"{table}/{key} {_texts(check.contains, check.lacks, absent=check.absent)}"
         case model.Received(server=server, method=method, often=often):
             return f"{server} received {'requests' if method == '*' else method} {often}"
+        case model.CredentialIs():
+            return _credential(check)
         case model.OutputHas(stream=stream, contains=contains, lacks=lacks):
             return f"{stream} {f'has {contains!r}' if contains is not None else f'lacks {lacks!r}'}"
     return f"{check.name.replace('-', ' ')}"
@@ -51,6 +53,14 @@ def _request(check: model.RequestOffers) -> str:
         parts.append(f"leaves between {check.between[0]:g} and {check.between[1]:g} s")
     run = f" of run {check.run}" if check.run else ""
     return f"request {check.number}{run} {' and '.join(parts) or 'is sent'}"
+
+
+def _credential(check: model.CredentialIs) -> str:
+    parts = [f"is {check.state}"] if check.state is not None else []
+    parts += [f"is generation {check.generation}"] if check.generation is not None else []
+    parts += [f"is {'' if check.newest else 'not '}the newest"] if check.newest is not None else []
+    parts += [f"is {'' if check.one_shot else 'not '}one-shot"] if check.one_shot is not None else []
+    return f"the credential of {check.server} {' and '.join(parts)}"
 
 
 def _texts(contains: str | None, lacks: str | None, *, absent: bool) -> str:

@@ -14,6 +14,7 @@ from fake_runtimes.plan import Plan
 from harness.gate.spawn import Runtime
 from harness.preparation import PRODUCTION, completed, run_air
 from harness.reference.catalog.catalog import read_catalog
+from harness.reference.oauth.settings import OAuthSettings
 from harness.reference.prepare.request import PrepareRequest
 from harness.reference.selection.zimmer import Instance
 from harness.reference.session import rows
@@ -21,6 +22,7 @@ from harness.reference.session.job import not_started, run_session
 from harness.reference.session.order import Order
 from harness.reference.session.prepare import NotPreparedError, prepare_with_retries
 from harness.reference.session.spawn import spawn_runtime
+from harness.scenario.desk import CronJob, WebJob, run_cron, run_web
 from harness.world import World
 
 PROMPT = "go on"
@@ -29,7 +31,10 @@ SERVERS = "mcp_servers"
 
 
 class Job(NamedTuple):
-    """One run of a session. `catalog` is the one in force when it starts, `instance` the orchestrator's own address."""
+    """One run of a session. `catalog` is the one in force when it starts, `instance` the orchestrator's own address.
+
+    `follow_up` is the message of this turn, None where it is the first.
+    """
 
     session: str
     runtime: Runtime
@@ -42,10 +47,31 @@ class Job(NamedTuple):
     subagent_roots: tuple[str, ...] = ()
     watched: bool = True
     instance: Instance = PRODUCTION
+    oauth: OAuthSettings = OAuthSettings()
+    follow_up: str | None = None
+
+    @property
+    def actor(self) -> str:
+        """What it is called: by the name of the session."""
+        return self.session
 
 
-async def run_job(world: World, job: Job) -> int:
-    """Run it; the answer is the last exit code of its runtime, or 1 where nothing could be started."""
+AnyJob = Job | WebJob | CronJob
+"""What an actor of the orchestrator does."""
+
+
+async def run_job(world: World, job: AnyJob) -> int:
+    """Do it; the answer is the exit code."""
+    match job:
+        case WebJob():
+            return await run_web(world, job)
+        case CronJob():
+            return await run_cron(world, job)
+    return await run_of_session(world, job)
+
+
+async def run_of_session(world: World, job: Job) -> int:
+    """The last exit code of its runtime, or 1 where nothing could be started."""
     order = order_of(job)
     return await (run_session(world, order) if job.watched else run_unwatched(world, order))
 
@@ -68,6 +94,11 @@ async def choose_servers(world: World, session: str, servers: tuple[str, ...]) -
     await rows.change(world, session, lambda values: {**values, SERVERS: list(servers)})
 
 
+async def note_conversation(world: World, session: str) -> None:
+    """A runtime of the session has run, so that there is a conversation which a message can continue."""
+    await rows.change(world, session, lambda values: {"session_id": f"conversation of {session}", **values})
+
+
 def order_of(job: Job) -> Order:
     """The reference's order for this run."""
     return Order(
@@ -80,6 +111,8 @@ def order_of(job: Job) -> Order:
         lookup=job.secrets.get,
         air=air,
         default_subagent_roots=job.subagent_roots,
+        oauth=job.oauth,
+        follow_up=job.follow_up,
     )
 
 

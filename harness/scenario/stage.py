@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.scenario.cast import Cast
+from harness.scenario.chains import Monitor
 from harness.scenario.naming import NamedHold, is_match
-from harness.scenario.sessions import Job, run_job
+from harness.scenario.sessions import AnyJob, Job, run_job
 from harness.world import World
 from harness.world.model import Actor, Decisions, Event, FaultPlan, Hold, Simulation
 from harness.world.model.files import Node
@@ -85,6 +86,9 @@ class Stage(Simulation):
             self.holds.append(NOBODY)
         self.jobs: dict[str, Job] = {}
         self.given_files: set[str] = set()
+        self.monitor = Monitor(cast.authorizations.servers, self, self.emit)
+        if cast.authorizations.servers:
+            self.watcher = self.monitor.arrived
 
     def start(
         self,
@@ -144,14 +148,15 @@ class Stage(Simulation):
                 return False
         return True
 
-    def start_job(self, job: Job, after_seconds: Sequence[float]) -> Actor:
-        """Start a session, by the name of the session."""
+    def start_job(self, job: AnyJob, after_seconds: Sequence[float] = (0.0,)) -> Actor:
+        """Start an actor of the orchestrator: a session by its name, or whoever acts without one."""
 
-        async def session(own: World, _argv: Any) -> int:
-            self.jobs[own.name] = job
+        async def program(own: World, _argv: Any) -> int:
+            if isinstance(job, Job):
+                self.jobs[own.name] = job
             return await run_job(own, job)
 
-        return self.start(job.session, session, env=job.environment, directory=job.clone, after_seconds=after_seconds)
+        return self.start(job.actor, program, env=job.environment, directory=job.clone, after_seconds=after_seconds)
 
     def real(self, path: str) -> str:
         """Where a path of the scenario is: the file system is the scenario's own."""
@@ -171,6 +176,14 @@ class Stage(Simulation):
         self.tree.write(path, text.encode(), mode, 0, self.now)
         self.given_files.add(path)
 
+    def localized_catalog(self, catalog: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The catalog as a session is given it."""
+        return catalog
+
+    def put_row(self, table: str, key: str, values: Mapping[str, Any]) -> None:
+        """A row that is there before anybody acts."""
+        self.table.committed[table, key] = dict(values)
+
     def stat(self, path: str) -> Stat | None:
         """What is at a path; None when nothing is."""
         return self.tree.stat(path, 0)
@@ -182,6 +195,10 @@ class Stage(Simulation):
     def row(self, table: str, key: str) -> Mapping[str, Any] | None:
         """The committed values of a row."""
         return self.table.committed.get((table, key))
+
+    def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
+        """All committed rows of a table, by key."""
+        return {key: values for (name, key), values in self.table.committed.items() if name == table}
 
     def text(self, path: str) -> str | None:
         """A file's text; None where no file can be read."""

@@ -8,12 +8,14 @@ from typing import Any
 
 from fake_runtimes.plan import ToolCall, Turn
 from harness.scenario import model
+from harness.scenario.desk import ACTORS
 from harness.scenario.document import Document, kind_of
 from harness.scenario.model import Step
 from harness.scenario.positions import Path
 from harness.scenario.vocabulary import checked_runtime, checked_runtimes, plain_match
 
 NOT_IN_A_NAME = ("/", "#")
+OF_A_PERSON = ("session", "user", "pastes", "repeats", "wait", "url", "takes_seconds")
 
 
 def read_step(document: Document, index: int, table: Mapping[str, Any]) -> Step:
@@ -43,15 +45,34 @@ def read_action(document: Document, kind: str, table: Mapping[str, Any], path: P
             return model.Write(table["write"], table["text"], table.get("session"), table.get("mode", 0o644))
         case "remove":
             return model.Remove(table["remove"], table.get("session"))
+        case "authorize" | "job" | "provider":
+            return read_without_session(document, kind, table, path)
     wanted, limit = table["wait_for"], table.get("limit_seconds")
     if isinstance(wanted, str):
         return model.Await(None, wanted, limit)
     return model.Await(plain_match(wanted), None, limit)
 
 
+def read_without_session(document: Document, kind: str, table: Mapping[str, Any], path: Path) -> model.Action:
+    """What is done that belongs to no session."""
+    if kind == "authorize":
+        given = {key: table[key] for key in OF_A_PERSON if key in table}
+        return model.Authorize(table["authorize"], **given)
+    if kind == "job":
+        return model.RunJob(table["job"], float(table.get("seconds", 0.0)), table.get("wait", True))
+    answers = {endpoint: tuple(each) for endpoint, each in table.get("answers", {}).items()}
+    changes = (table.get("set", {}), answers, table.get("always", {}), table.get("revokes", ""))
+    if not any(changes):
+        document.fail(path, f"nothing changes for {table['provider']}", "Add set, answers, always or revokes.")
+    return model.Provide(table["provider"], *changes)
+
+
 def read_start(document: Document, table: Mapping[str, Any], path: Path, *, again: bool) -> model.Start:
     """A run of a session."""
     session = table["follow_up" if again else "start"]
+    if session in ACTORS:
+        what = f"{session!r} is the orchestrator's own, no name for a session"
+        document.fail(path, what, "Call the session otherwise.")
     if any(mark in session for mark in NOT_IN_A_NAME) or not session.strip():
         document.fail(path, f"{session!r} is no name for a session", "Use letters, digits and dashes.")
     if "servers" in table and "root" in table:

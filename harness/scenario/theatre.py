@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from harness.scenario.cast import RUNTIME_PROGRAMS, Cast
+from harness.scenario.chains import Monitor
 from harness.scenario.naming import plain, session_of
-from harness.scenario.sessions import Job
+from harness.scenario.sessions import AnyJob, Job
 from harness.world import World
 from harness.world.model import Event
 from harness.world.ports import Stat
@@ -42,7 +43,13 @@ class Evidence(Protocol):
     def cast(self) -> Cast: ...
 
     @property
+    def monitor(self) -> Monitor: ...
+
+    @property
     def started_seconds(self) -> float: ...
+
+    @property
+    def now(self) -> float: ...
 
     @property
     def events(self) -> Sequence[Event]: ...
@@ -68,15 +75,15 @@ class Evidence(Protocol):
     def row(self, table: str, key: str) -> Mapping[str, Any] | None:
         """The committed values of a row."""
 
+    def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
+        """All committed rows of a table, by key."""
+
     def printed(self, actor: Party) -> Mapping[str, str]:
         """All that an actor has printed, by stream."""
 
 
 class Theatre(Evidence, Protocol):
     """What the operator acts on besides."""
-
-    @property
-    def now(self) -> float: ...
 
     def real(self, path: str) -> str:
         """Where a path of the scenario is."""
@@ -87,11 +94,17 @@ class Theatre(Evidence, Protocol):
     def make_directory(self, path: str) -> None:
         """With its parents, as a person would before a run."""
 
+    def localized_catalog(self, catalog: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The catalog as a session is given it."""
+
     def put(self, path: str, text: str, mode: int) -> None:
         """A file that is there before anybody acts."""
 
-    def start_job(self, job: Job, after_seconds: Sequence[float]) -> Party:
-        """Start a session, by the name of the session."""
+    def put_row(self, table: str, key: str, values: Mapping[str, Any]) -> None:
+        """A row that is there before anybody acts."""
+
+    def start_job(self, job: AnyJob, after_seconds: Sequence[float] = (0.0,)) -> Party:
+        """Start an actor of the orchestrator: a session by its name, or whoever acts without one."""
 
     def signal(self, actor: Any, name: str) -> None:
         """Send a signal."""

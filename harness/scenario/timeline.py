@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from harness.inputs.files import display_path
+from harness.scenario.desk import ACTORS
 from harness.scenario.library import shipped
-from harness.scenario.model import HOME, MODEL, Scenario
+from harness.scenario.model import MODEL, Scenario
 from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.operator import applies
 from harness.scenario.production import Judged, Report
-from harness.world.model import Event
+from harness.scenario.telling import clipped, told
 
-WIDTH = 100
 WHO_WIDTH = 16
-LISTED = 6
 CALM = "calmest order"
 OF_PROCESSES = "order of the machine"
 """Who runs first is chosen by the operating system."""
 FAILURE = ".failure.toml"
-RUNTIME_DEPTH = 2
-"""Parts of a runtime's name: what has more is a server, or started by one."""
-
-Details = Mapping[str, Any]
 
 
 def timeline(report: Report, *, real_seconds: float | None, order: str, exit_code: int) -> list[str]:
@@ -87,158 +81,8 @@ def short(actor: str, *, alone: bool) -> str:
         return actor
     session, *rest = actor.split("/")
     if not rest:
-        return f"session {session}"
+        return session if plain(session) in ACTORS else f"session {session}"
     return rest[-1] if alone and "#" not in session else f"{session} {rest[-1]}"
-
-
-def told(event: Event, quitters: Collection[str] = ()) -> str:
-    """What an event says; empty for one that is left out. `quitters` are servers that end by themselves."""
-    if event.name == "ended":
-        return _ended(event, quitters)
-    if event.name in UNTOLD:
-        return ""
-    tell = TELLERS.get(event.name)
-    if tell is not None:
-        return tell(event.details)
-    details = ", ".join(f"{key} {some(value)}" for key, value in event.details.items())
-    return f"{event.name.replace('.', ' ')}{f': {details}' if details else ''}"
-
-
-UNTOLD = frozenset({"request", "mcp.received", "download", "server.connecting", "run.ended", "install.finished"})
-"""What repeats what other events say, or happens too often to be told."""
-
-
-def _ended(event: Event, quitters: Collection[str]) -> str:
-    """A process below a runtime that ends by itself; one that a signal ended has been told of."""
-    code, (*above, name) = event.details.get("exit_code"), plain(event.actor).split("/")
-    if code is None or len(above) < RUNTIME_DEPTH or code < 0 or (code == 0 and name not in quitters):
-        return ""
-    return f"exits {code}"
-
-
-def _started(details: Details) -> str:
-    servers = some(details["servers"]) or "none"
-    return f"starts session {details['session']} (servers {servers})"
-
-
-def _prepared(details: Details) -> str:
-    warnings = details.get("warnings") or ()
-    return f"writes {home(details['file'])}{f'; warns: {warnings[0]}' if warnings else ''}"
-
-
-def _guarded(details: Details) -> str:
-    """Nothing where the guard had nothing to do."""
-    repaired = [home(path) for path in details["repaired"]]
-    refused = [home(path) for path in details["refused"]]
-    parts = [f"makes executable {some(repaired)}"] if repaired else []
-    parts += [f"refuses to touch {some(refused)}"] if refused else []
-    return "; ".join(parts)
-
-
-def _spawned(details: Details) -> str:
-    child = plain(details["child"]).rpartition("/")[2]
-    command = " ".join(details["argv"])
-    return f"starts {child}" if command.split(" ")[0] == child else f"starts {child}: {clipped(command)}"
-
-
-def _request(details: Details) -> str:
-    tools, pending = details["tools"], details.get("pending") or ()
-    waits = f"; still pending: {some(pending)}" if pending else ""
-    return f"model request {details['number']}: {some(tools) or 'no tool'}{waits}"
-
-
-def _call(details: Details) -> str:
-    outcome = "" if details["ok"] else f" fails: {clipped(str(details.get('text', '')))}"
-    return f"calls {details['server']}/{details['tool']}{outcome}"
-
-
-def _connected(details: Details) -> str:
-    seconds = details.get("seconds")
-    return f"{details['server']} connected{f' after {seconds:.1f} s' if seconds else ''}"
-
-
-def _server(word: str) -> Callable[[Details], str]:
-    def tell(details: Details) -> str:
-        text = details.get("text") or details.get("kind") or ""
-        return f"{details['server']} {word}{f': {clipped(str(text))}' if text else ''}"
-
-    return tell
-
-
-def _authorization(details: Details) -> str:
-    """In brackets: behind a colon the words would be taken for a header's value, and masked."""
-    text = details.get("text") or ""
-    return f"{details['server']} needs authorization{f' ({clipped(str(text))})' if text else ''}"
-
-
-def _install(word: str) -> Callable[[Details], str]:
-    def tell(details: Details) -> str:
-        code = f" ({details['code']})" if "code" in details else ""
-        return f"{word} {home(str(details['tree']))}{code}"
-
-    return tell
-
-
-def _killing(details: Details) -> str:
-    number = len(details["actors"])
-    return f"{details['signal']} to {details['actor']} ({number} {'process' if number == 1 else 'processes'})"
-
-
-def _edited(details: Details) -> str:
-    if details["removed"]:
-        return f"removes {details['entry']} from the catalog"
-    return f"edits {details['entry']}: {some([*details['set'], *(f'without {key}' for key in details['unset'])])}"
-
-
-TELLERS: Mapping[str, Callable[[Details], str]] = {
-    "step.start": _started,
-    "step.advance": lambda details: f"waits {details['seconds']:g} s",
-    "step.kill": lambda details: _killing(details),
-    "step.edit": _edited,
-    "step.select": lambda details: f"session {details['session']} gets servers {some(details['servers']) or 'none'}",
-    "step.write": lambda details: f"writes {home(details['path'])}",
-    "step.remove": lambda details: f"removes {home(details['path'])}",
-    "session.prepared": _prepared,
-    "session.failed": lambda details: f"cannot be started: {clipped(details['text'])}",
-    "session.ended": lambda details: f"its runtime exits {details['exit_code']}",
-    "session.retry": lambda details: f"tries again in {details['after_seconds']} s: {some(details['servers'])} failed",
-    "session.degraded": lambda details: f"leaves out {some(details['servers'])} and goes on",
-    "session.warning": lambda details: f"warns: {clipped(details['text'])}",
-    "heal.ran": lambda details: f"removes broken installs: {some([home(path) for path in details['removed']])}",
-    "guard.ran": _guarded,
-    "spawn": _spawned,
-    "server.connected": _connected,
-    "server.failed": _server("FAILED"),
-    "server.needs_auth": _authorization,
-    "server.skipped": _server("skipped"),
-    "model.request": _request,
-    "tool.call": _call,
-    "install.started": _install("installs into"),
-    "install.reused": _install("finds its package in"),
-    "install.failed": _install("install FAILED in"),
-    "fault": lambda details: f"FAULT {details['action']} at {clipped(details['at'])}",
-    "killed": lambda details: f"ended by {details['signal']}",
-    "left.behind": lambda details: f"still runs: {plain(details['actor'])}",
-}
-
-
-def some(value: Any) -> str:
-    """A value in a line: of a list the first few."""
-    if not isinstance(value, list | tuple):
-        return clipped(str(value))
-    items = [str(item) for item in value[:LISTED]]
-    return ", ".join([*items, *([f"and {len(value) - LISTED} more"] if len(value) > LISTED else [])])
-
-
-def clipped(text: str) -> str:
-    """One line, not too long."""
-    line = " ".join(text.split())
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
-
-
-def home(path: str) -> str:
-    """A path with `~` for the home directory."""
-    return f"~{path.removeprefix(HOME)}" if path.startswith(f"{HOME}/") else path
 
 
 def expected(report: Report) -> list[str]:
@@ -249,7 +93,16 @@ def expected(report: Report) -> list[str]:
     held = [each.name for each in report.invariants if each.holds]
     if held:
         lines.append(f"  always  {', '.join(held)} hold")
-    return lines
+    return [*lines, *accepted(report)]
+
+
+def accepted(report: Report) -> list[str]:
+    """How often the run walked into each accepted hole, and the chains that were lost by one."""
+    if not report.holes:
+        return []
+    lost = ", ".join(f"{name} {walked.lost}x" for name, walked in report.holes.items() if walked.lost)
+    met = ", ".join(f"{name} {walked.met}x" for name, walked in report.holes.items())
+    return [f"  holes: {met}{f'; chains lost: {lost}' if lost else ''}"]
 
 
 def _expectation(judged: Judged) -> str:

@@ -32,6 +32,7 @@ class Vocabulary:
 
     `runs` says how often each session is run, `families` which runtimes there are, `tools` what each server offers,
     `programs` what the entries start, `transports` which servers are `stdio` and which `remote` (where it is clear).
+    `authorizations` are the authorization servers, `desk` the orchestrator's actors that belong to no session.
     """
 
     document: Document
@@ -45,6 +46,8 @@ class Vocabulary:
     packages: Collection[str] = ()
     programs: Collection[str] = ()
     transports: Mapping[str, str] = field(default_factory=dict)
+    authorizations: Collection[str] = ()
+    desk: tuple[str, ...] = ()
 
     @cached_property
     def words(self) -> Collection[str]:
@@ -59,7 +62,7 @@ class Vocabulary:
         runtimes = tuple(f"{session}/{family}" for session in self.sessions for family in self.families)
         return {
             OPERATOR_ROLE: (OPERATOR,),
-            SESSION: self.sessions,
+            SESSION: (*self.sessions, *self.desk),
             RUNTIME: runtimes,
             SERVER: tuple(f"{runtime}/{name}" for runtime in runtimes for name in below),
         }
@@ -84,6 +87,14 @@ class Vocabulary:
             self.document.fail(path, "it does not say which session", f"Add session = {' or '.join(self.sessions)!r}.")
         if name is not None and name not in self.sessions:
             self.document.fail(path, f"no session is called {name!r}", f"There are {', '.join(self.sessions)}.")
+        return name
+
+    def authorization(self, name: str, path: Path) -> str:
+        """The name, if there is such an authorization server."""
+        if name not in self.authorizations:
+            near = did_you_mean(name, self.authorizations, NEAR)
+            hint = f"Did you mean {near}?" if near else f"Add [authorization.{name}]."
+            self.document.fail(path, f"no authorization server is called {name!r}", hint)
         return name
 
     def step(self, written: object, path: Path) -> int | None:

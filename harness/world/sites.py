@@ -39,7 +39,8 @@ def origin(url: str) -> str:
         return ""
     default = {"https": 443, "http": 80}.get(parts.scheme)
     suffix = "" if port in (None, default) else f":{port}"
-    return f"{parts.scheme}://{(parts.hostname or '').lower()}{suffix}"
+    host = (parts.hostname or "").lower()
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{suffix}"
 
 
 def surviving(content: bytes, *actions: str) -> bytes:

@@ -21,6 +21,7 @@ from harness.scenario.verdicts import Verdict
 from harness.world.live.forks import prepare
 from harness.world.outside.reaping import marked
 from harness.world.outside.setting import CONTROL_VARIABLE
+from scenarios.listening import Listener
 from scenarios.playing import short, told
 
 PATIENCE_SECONDS = 20.0
@@ -175,32 +176,3 @@ def test_a_hostile_catalog_executes_and_contacts_nothing(tier, runtime, tmp_path
         assert listener.connections == 0
     reached = {event.details["server"] for event in report.events if event.name == "server.connected"}
     assert reached >= {"touches", "shell", "python", "npm", "host"}, told(report)
-
-
-class Listener:
-    """A server of this machine that nobody may contact: what stands in for its origin is elsewhere."""
-
-    def __enter__(self) -> Listener:
-        import socket
-
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self._socket.settimeout(0.05)
-        self.port = self._socket.getsockname()[1]
-        self.connections = 0
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._listen)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        self._socket.close()
-
-    def _listen(self) -> None:
-        while not self._over.is_set():
-            try:
-                self._socket.accept()[0].close()
-            except TimeoutError:
-                continue
-            self.connections += 1

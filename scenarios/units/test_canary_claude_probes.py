@@ -7,7 +7,7 @@ import pytest
 from harness.canary.records import load_record
 from scenarios.canary_records import broken, claims_of, compared
 
-VERSIONS = ("claude-2.1.268", "claude-2.1.328")
+VERSIONS = ("claude-2.1.268", "claude-2.1.328", "claude-2.1.332")
 AT_A_TIME = 6
 """Most of a probe's time is waiting."""
 CLAIMS = claims_of("claude")

@@ -186,6 +186,27 @@ def test_another_version_may_be_what_it_is_held_against(toys, capsys):
     assert (code, lines[0].startswith("claude@9.9.9 against claude@2.1.328: ")) == (0, True)
 
 
+def test_bisecting_takes_away_what_it_has_installed_and_leaves_what_was_there(toys, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("MCP_HARNESS_CACHE", str(tmp_path / "cache"))
+    runtimes, install = tmp_path / "cache/runtimes", bisecting.installed
+    (runtimes / "claude-1.0.0").mkdir(parents=True)
+
+    def installed(wanted, cache, environment, tell):
+        program = install(wanted, cache, environment, tell)
+        folder = cache / "runtimes" / wanted.label
+        folder.mkdir(exist_ok=True)
+        (folder / "program").write_text("x" * 2_000_000)
+        return program
+
+    monkeypatch.setattr(bisecting, "installed", installed)
+    assert main(["canary", "--bisect", "claude.toy.speaks", "1.0.0..9.9.9"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert [path.name for path in runtimes.iterdir()] == ["claude-1.0.0"]
+    gone = [line for line in told if "removed again" in line]
+    assert gone[0] == "canary: claude-9.9.9: removed again, 2 MB"
+    assert {line.split(":")[1].strip() for line in gone} == {"claude-9.9.9", "claude-9.9.8", "claude-2.0.0"}
+
+
 def test_bisecting_finds_the_version_and_passes_over_what_cannot_be_had(toys, capsys):
     code, lines, _ = outcome(capsys, "--bisect", "claude.toy.speaks", "1.0.0..9.9.9")
     assert code == 0

@@ -20,7 +20,7 @@ from harness.canary.trial import Trial
 from harness.world.outside.setting import TIME_SCALE_VARIABLE
 from scenarios.canary_records import broken, claims_of, compared
 
-VERSIONS = ("pi-0.84.1+2.32.1", "pi-0.86.1+2.36.0")
+VERSIONS = ("pi-0.84.1+2.32.1", "pi-0.86.1+2.36.0", "pi-1.6.0+2.36.0")
 AT_A_TIME = 5
 """Most of a probe's time is waiting."""
 CLAIMS = claims_of("pi")
@@ -29,6 +29,7 @@ KNOWN_BROKEN = {
         ("pi.proxy.dots", "pi.proxy.letters", "pi.proxy.blanks", "pi.proxy.slash", "pi.proxy.encoded"), VERSIONS[1:]
     ),
     **dict.fromkeys(("pi.proxy.longer", "pi.proxy.longer-hyphens", "pi.proxy.longer-dots"), VERSIONS[1:]),
+    "pi.stderr.nothing-else": VERSIONS[2:],
 }
 """Claims that do not hold of the real programs, and of which versions."""
 

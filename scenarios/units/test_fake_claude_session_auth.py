@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fake_runtimes.claude.bearer import has_expired
 from fake_runtimes.claude.credentials import lookup_key
 from fake_runtimes.claude.needs_auth import SKIP_LINE, is_live, updated
+from fake_runtimes.claude.stored import seconds_left
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_servers.mcp import Behaviour
@@ -151,9 +151,9 @@ def test_an_entry_lives_from_its_time_stamp_to_its_end(entry, live):
 
 
 def test_updating_changes_the_named_entries_alone():
-    assert updated('{"a":{"timestamp":1},"b":2}', {"a": None, "c": 3}) == '{"b":2,"c":{"timestamp":3}}'
+    assert updated('{"a":{"timestamp":1},"b":2}', {"a": None, "c": {"timestamp": 3}}) == '{"b":2,"c":{"timestamp":3}}'
     assert updated(None, {"a": None}) is None
-    assert updated("[1]", {"a": 1}) is None
+    assert updated("[1]", {"a": {"timestamp": 1}}) is None
 
 
 @pytest.mark.requirement("writers-claude-fake-reads-by-key")
@@ -209,7 +209,7 @@ def test_another_header_does_not_keep_the_stored_token_back(profile):
 
 @pytest.mark.parametrize("expires_at", [True, [], None])
 def test_what_is_no_time_never_passes(expires_at):
-    assert not has_expired({"expiresAt": expires_at}, 10.0)
+    assert seconds_left({"expiresAt": expires_at}, 10.0) is None
 
 
 @BOTH

@@ -11,9 +11,22 @@ import pytest
 from fake_runtimes.codex.credentials import lookup_key
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.plan import Plan, Turn
+from fake_runtimes.profile import load_profile
 from fake_servers.mcp import Behaviour, HttpServer
 from harness.world import Request, Response
-from scenarios.units.test_fake_codex_session import BOTH, CLONE, EXEC, HOME, NEWER, OLDER, USER_CONFIG, Run, entry, run
+from scenarios.units.test_fake_codex_session import (
+    BOTH,
+    CLONE,
+    ENVIRONMENT,
+    EXEC,
+    HOME,
+    NEWER,
+    OLDER,
+    USER_CONFIG,
+    Run,
+    entry,
+    run,
+)
 
 STORE = f"{HOME}/.codex/.credentials.json"
 URL = "https://far.test/mcp"
@@ -348,3 +361,37 @@ def test_an_issuer_that_is_no_url_describes_nothing():
 
     found = codex("mcp", "login", "far", text=FAR, http={"https://far.test": Naming()})
     assert (found.exit_code, found.stderr) == (1, ["Error: No authorization support detected"])
+
+
+def test_a_version_that_goes_by_name_and_url_removes_all_that_is_stored_for_them():
+    newest = load_profile("codex-0.171.0")
+    ours = json.loads(stored())
+    others = {"far|0000000000000000": ours[key()], "a": {**ours[key()], "server_url": f"{URL}/"}}
+    found = codex("mcp", "logout", "far", text=FAR, profile=newest, files={STORE: json.dumps({**ours, **others})})
+    assert json.loads(found.text(STORE)).keys() == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("exec", "go"), 'Error finding codex home: CODEX_HOME points to "/nowhere", but that path does not exist'),
+        (("app-server",), 'Error: CODEX_HOME points to "/nowhere", but that path does not exist'),
+        (
+            ("mcp", "list"),
+            'Error: {failed}\n\nCaused by:\n    CODEX_HOME points to "/nowhere", but that path does not exist',
+        ),
+    ],
+)
+@PROFILES
+def test_without_the_home_that_the_environment_names_nothing_is_done(profile, words, said):
+    found = codex(*words, text=FAR, profile=profile, environment={**ENVIRONMENT, "CODEX_HOME": "/nowhere"})
+    aliases, *error = "\n".join(found.stderr).split("\n", 1)
+    assert aliases.startswith("WARNING: proceeding, even though we could not create PATH aliases: CODEX_HOME points")
+    assert (found.exit_code, error) == (1, [said.format(failed=profile.lost_home_text)])
+
+
+def test_a_home_that_is_no_directory_is_none_and_the_version_is_told_all_the_same():
+    found = codex("mcp", "list", text=FAR, environment={**ENVIRONMENT, "CODEX_HOME": USER_CONFIG})
+    assert (found.exit_code, found.stderr[-1].endswith("but that path is not a directory")) == (1, True)
+    told = codex("--version", environment={**ENVIRONMENT, "CODEX_HOME": "/nowhere"})
+    assert (told.exit_code, printed(told)) == (0, "codex-cli 0.146.0")

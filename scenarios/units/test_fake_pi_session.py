@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fake_runtimes.plan import Plan, ToolCall
-from fake_servers.mcp import Behaviour, Tool
+from fake_servers.mcp import Behaviour, HttpServer, Tool
 from harness.world.model import Seeded
 from scenarios.units.fake_pi_run import (
     BOTH,
@@ -350,7 +350,8 @@ def test_the_gateway_tells_how_each_server_stands(profile):
     entries = {"up": stdio(lifecycle="eager"), "down": stdio("missing", lifecycle="eager"), "idle": stdio(),
                "never": stdio("other"), "off": stdio(disabled=True)}  # fmt: skip
     cached = run_pi({"idle": stdio()}, {"good": GOOD}, profile=profile).file(CACHE) or ""
-    plan = Plan((turn(ToolCall("", "mcp"), ToolCall("", "mcp", {"connect": "idle"}), ("off", "echo"), seconds=3.0),))
+    connect = turn(ToolCall("", "mcp", {"connect": "idle"}))
+    plan = Plan((turn(ToolCall("", "mcp"), seconds=3.0), connect, turn(("off", "echo"))))
     ran = run_pi(entries, {"good": GOOD}, profile=profile, plan=plan, files={CACHE: cached})
     status, connected, off = ran.calls()
     assert status.split("\n") == [
@@ -366,6 +367,22 @@ def test_the_gateway_tells_how_each_server_stands(profile):
     ]
     assert connected == "idle (1 tools):\n\n- idle_echo"
     assert off == 'Server "off" is disabled. Run /mcp enable off and /reload to enable it.'
+
+
+def test_the_calls_of_one_turn_run_side_by_side_and_are_told_in_their_order():
+    slow, fast = HttpServer(Behaviour(tools=(Tool("t", answers_after_seconds=5.0),))), HttpServer()
+    entries = {name: {"url": f"https://{name}.test/mcp"} for name in ("slow", "fast")}
+    servers = {"https://slow.test": slow, "https://fast.test": fast}
+    plan = Plan((turn(("slow", "t"), ("fast", "echo")),))
+    ran = run_pi(entries, servers=servers, plan=plan)
+    lines = ran.stdout
+    told = [(line["type"], line["toolCallId"]) for line in lines if line["type"].startswith("tool_execution")]
+    began, ended = "tool_execution_start", "tool_execution_end"
+    assert told == [(began, "call_1_1"), (began, "call_1_2"), (ended, "call_1_2"), (ended, "call_1_1")]
+    answered = [line["message"]["toolCallId"] for line in lines
+                if line["type"] == "message_end" and line["message"]["role"] == "toolResult"]  # fmt: skip
+    assert answered == ["call_1_1", "call_1_2"]
+    assert {round(ran.at(event), 3) for event in ran.events("tool.call")} == {1.0, 6.0}
 
 
 def test_a_server_that_ends_in_a_call_is_started_again_by_the_next():

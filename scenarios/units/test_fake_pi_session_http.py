@@ -11,6 +11,7 @@ from fake_runtimes.plan import Plan
 from fake_servers.mcp import Behaviour, HttpServer
 from harness.world import Response
 from harness.world.model import Fault
+from scenarios.sign_in import SignInServer
 from scenarios.units.fake_pi_run import BOTH, HOME, run_pi, turn
 
 URL = "https://mcp.test/mcp"
@@ -29,7 +30,7 @@ BY_PROFILE = pytest.mark.parametrize("profile", BOTH, ids=lambda profile: profil
 
 
 def credential(access="AT1", url=URL):
-    return json.dumps({"tokens": {"accessToken": access, "expiresAt": 1}, "serverUrl": url})
+    return json.dumps({"tokens": {"accessToken": access, "expiresAt": 1}, "serverUrl": url}, separators=(",", ":"))
 
 
 def remote(server, entry=None, **options):
@@ -61,28 +62,28 @@ def test_an_eager_remote_server_gets_two_initialize():
 
 @BY_PROFILE
 def test_a_token_that_is_handed_in_is_sent_taken_over_and_its_file_removed(profile):
-    server = HttpServer(LOCKED)
+    server = SignInServer(LOCKED)
     ran = remote(server, profile=profile, files={HANDED_IN: credential()})
     assert ran.stderr == []
     assert {seen.headers.get("Authorization") for seen in server.requests} == {"Bearer AT1"}
     assert ran.file(HANDED_IN) is None
     assert ran.file(KEPT) == credential()
-    again = remote(HttpServer(LOCKED), files={KEPT: credential()})
+    again = remote(SignInServer(LOCKED), files={KEPT: credential()})
     assert again.stderr == []
 
 
 @BY_PROFILE
 def test_what_the_store_holds_beats_the_file_which_is_removed_unread(profile):
-    server = HttpServer(LOCKED)
+    server = SignInServer(LOCKED)
     ran = remote(server, profile=profile, files={HANDED_IN: credential(), KEPT: credential("dead")})
     assert ran.stderr == NEEDS_AUTH
     assert ran.file(HANDED_IN) is None
-    assert ran.file(KEPT) == credential("dead")
+    assert json.loads(ran.file(KEPT))["tokens"]["accessToken"] == "dead"
 
 
 @BY_PROFILE
 def test_a_token_for_another_url_is_none_and_its_file_is_gone(profile):
-    ran = remote(HttpServer(LOCKED), profile=profile, files={HANDED_IN: credential(url=f"{URL}/")})
+    ran = remote(SignInServer(LOCKED), profile=profile, files={HANDED_IN: credential(url=f"{URL}/")})
     assert (ran.stderr, ran.file(HANDED_IN)) == (NEEDS_AUTH, None)
 
 
@@ -96,12 +97,12 @@ def test_a_token_for_another_url_is_none_and_its_file_is_gone(profile):
 )
 def test_the_directory_of_handed_in_tokens_is_found(env, settings, place):
     files = {f"{place}/{ACCOUNT}/tokens.json": credential()}
-    assert remote(HttpServer(LOCKED), env=env, settings=settings, files=files).stderr == []
+    assert remote(SignInServer(LOCKED), env=env, settings=settings, files=files).stderr == []
 
 
 def test_a_store_that_cannot_be_read_fails_the_server_and_keeps_the_file():
     locked = [Fault("eacces", port="files", label=f"read {KEPT}")]
-    ran = remote(HttpServer(LOCKED), files={HANDED_IN: credential()}, faults=locked)
+    ran = remote(SignInServer(LOCKED), files={HANDED_IN: credential()}, faults=locked)
     store = "Failed to read OAuth credentials for s from the OS secure credential store"
     probe = f"probe: endpoint returned text/plain (401) — {UNDETERMINED}"
     assert ran.stderr == [f"MCP: Failed to connect to s: {store} — {probe}"]
@@ -111,13 +112,13 @@ def test_a_store_that_cannot_be_read_fails_the_server_and_keeps_the_file():
 @BY_PROFILE
 def test_a_server_that_wants_a_token_is_not_offered_and_tells_how_to_get_one(profile):
     plan = Plan((turn(("s", "echo")),))
-    ran = remote(HttpServer(LOCKED), profile=profile, plan=plan)
+    ran = remote(SignInServer(LOCKED), profile=profile, plan=plan)
     assert ran.stderr == NEEDS_AUTH
     assert ran.requests() == [(0.0, GATEWAY)]
     how = 'Run mcp({ action: "auth-start", server: "s" }) to get a browser URL'
     where = "or /mcp-auth s in an interactive local session."
     assert ran.calls() == [f'Server "s" requires OAuth authentication. {how}, {where}']
-    own = remote(HttpServer(LOCKED), plan=plan, settings={"authRequiredMessage": "Ask ops about ${server}."})
+    own = remote(SignInServer(LOCKED), plan=plan, settings={"authRequiredMessage": "Ask ops about ${server}."})
     assert own.calls() == ["Ask ops about s."]
 
 
@@ -197,7 +198,7 @@ def test_a_remote_server_that_hangs_is_given_up_at_its_budget_and_probed_in_vain
 
 
 def test_a_token_that_dies_under_a_live_connection_fails_the_call_alone():
-    server = HttpServer(LOCKED)
+    server = SignInServer(LOCKED)
     revoked = [Fault("answer", port="http", label=f"POST {URL}", after_seconds=0.5, answer=Response(401, CHALLENGE))]
     plan = Plan((turn(("s", "echo")), turn()))
     ran = remote(server, files={HANDED_IN: credential()}, faults=revoked, plan=plan)

@@ -306,7 +306,7 @@ def test_runs_are_compared_by_what_both_know():
 @pytest.fixture
 def localizer(tmp_path) -> Localizer:
     """Of a run where one origin is served."""
-    return Localizer(tmp_path, "/run/control", ("python",), {"https://a.test": 4242}, keeps=("npx",))
+    return Localizer(tmp_path, "/run/control", ("python",), {"https://a.test": "http://127.0.0.1:4242"}, keeps=("npx",))
 
 
 def local(localizer: Localizer, entry):

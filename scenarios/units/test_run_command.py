@@ -183,7 +183,7 @@ def test_pytest_tells_what_is_wrong_with_a_scenario_in_one_line(pytester):
 
 
 def test_the_words_of_a_refused_server_survive_in_every_format(run):
-    text = short(PASSING, "[[fault]]\naction = 'answer'\nserver = 'b'\nstatus = 401")
+    text = short(PASSING, "[[fault]]\naction = 'answer'\nserver = 'b'\nstatus = 403")
     words = "b needs authorization (Authentication required for HTTP server)"
     for arguments in ((), ("--format", "json")):
         assert words in run("mine.toml", "--runtime", "claude", *arguments, text=text)[1]

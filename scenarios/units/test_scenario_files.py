@@ -15,6 +15,7 @@ from harness.requirements.source_tree import import_variants, require_source_roo
 from harness.requirements.variants import VARIANTS
 from harness.scenario import claims, invariants
 from harness.scenario.document import schema
+from harness.scenario.granting import NOT_OF_THE_SERVER
 from harness.scenario.model import PackageFacts, Start
 from harness.scenario.positions import positions
 from harness.scenario.production import play
@@ -206,7 +207,7 @@ def test_the_documentation_names_every_key_and_choice():
 def test_the_schema_offers_what_the_fakes_and_the_world_can_do():
     definitions = schema()["$defs"]
     behaviour = definitions["behaviour"]["properties"]
-    assert set(behaviour) == set(Behaviour._fields)
+    assert set(behaviour) - set(NOT_OF_THE_SERVER) == set(Behaviour._fields)
     assert {key: tuple(behaviour[key]["enum"]) for key in CHOICES} == dict(CHOICES)
     assert set(definitions["tool"]["properties"]) == set(Tool._fields)
     assert set(definitions["package"]["properties"]) == set(PackageFacts._fields) - {"name"}

@@ -132,7 +132,7 @@ FAULTS = [
     ("server = 'b'\naction = 'dns'", "b", "failed"),
     ("server = 'b'\naction = 'reset-before'", "b", "failed"),
     ("server = 'b'\naction = 'reset-after'", "b", "failed"),
-    ("server = 'b'\naction = 'answer'\nstatus = 401", "b", "needs-auth"),
+    ("server = 'b'\naction = 'answer'\nstatus = 403", "b", "needs-auth"),
     ("server = 'b'\naction = 'answer-after'\nstatus = 500\nbody = 'boom'", "b", "failed"),
     ("server = 'b'\naction = 'slow'\nseconds = 2.5", "b", "connected"),
     ("server = 'a'\naction = 'enoent'", "a", "failed"),
@@ -436,7 +436,7 @@ def test_a_server_that_exits_by_itself_is_told():
 
 
 def test_the_words_of_a_refused_server_are_no_header():
-    report = played("[[fault]]\naction = 'answer'\nserver = 'b'\nstatus = 401")
+    report = played("[[fault]]\naction = 'answer'\nserver = 'b'\nstatus = 403")
     assert "b needs authorization (Authentication required for HTTP server)" in story(report)
 
 

@@ -37,8 +37,8 @@ def test_a_record_names_the_server_its_error_and_why_and_is_made_once_a_name():
         {"name": "b", "reason": "they did not connect after 3 retries", "degraded_at": stamp},
     ]
     assert [(entry["name"], entry["degraded_at"]) for entry in again["mcp_degraded_servers"]] == [
-        ("b", stamp),
         ("a", later),
+        ("b", stamp),
     ]
 
 

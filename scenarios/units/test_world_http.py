@@ -91,6 +91,8 @@ def test_only_the_servers_of_the_simulation_can_be_reached(url):
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
+        ("http://[::1]:9000/mcp", "http://[::1]:9000"),
+        ("https://[::1]:443/", "https://[::1]"),
         ("https://AS.test:443/x?y#z", "https://as.test"),
         ("http://as.test:80", "http://as.test"),
         ("https://user:pw@as.test:8443/", "https://as.test:8443"),

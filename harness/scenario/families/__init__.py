@@ -12,15 +12,18 @@ from collections.abc import Mapping
 from harness.errors import UserInputError
 from harness.gate.nearness import did_you_mean
 from harness.scenario.families.budgets import CODEX_BUDGET, DECLARED_BUDGET
+from harness.scenario.families.chains import TOKEN_CHAIN
 from harness.scenario.families.drafting import Family
 from harness.scenario.families.npx import BIN_GUARD, COLD_NPX_RACE, NPX_HEAL
+from harness.scenario.families.oauth import OAUTH_FLOW
 
 __all__ = ["Family", "families", "family_named"]
 
 
 def families() -> Mapping[str, Family]:
     """All of them, by name."""
-    return {family.name: family for family in (COLD_NPX_RACE, NPX_HEAL, BIN_GUARD, CODEX_BUDGET, DECLARED_BUDGET)}
+    every = (COLD_NPX_RACE, NPX_HEAL, BIN_GUARD, CODEX_BUDGET, DECLARED_BUDGET, TOKEN_CHAIN, OAUTH_FLOW)
+    return {family.name: family for family in every}
 
 
 def family_named(name: str) -> Family:

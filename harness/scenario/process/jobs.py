@@ -1,10 +1,10 @@
-"""A session's job as a process of its own: the reference over the live driver, steered from outside."""
+"""A job of the orchestrator as a process of its own: the reference over the live driver, steered from outside."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from harness.scenario.sessions import Job, run_job
+from harness.scenario.sessions import AnyJob, run_job
 from harness.scenario.variants import find_variant, in_place
 from harness.world import World
 from harness.world.live import run
@@ -12,7 +12,7 @@ from harness.world.outside.reaping import die_with_parent
 from harness.world.outside.setting import Setting
 
 
-def run_as_process(job: Job, setting: Setting, store: str, after_seconds: float, variant: str | None) -> int:
+def run_as_process(job: AnyJob, setting: Setting, store: str, after_seconds: float, variant: str | None) -> int:
     """The job, begun so much later; the answer is its exit code."""
 
     async def program(world: World, _argv: Any) -> int:
@@ -22,4 +22,4 @@ def run_as_process(job: Job, setting: Setting, store: str, after_seconds: float,
 
     die_with_parent()
     with in_place(None if variant is None else find_variant(variant)):
-        return run(program, (job.session,), setting, variables=job.environment, directory=job.clone, store=store)
+        return run(program, (job.actor,), setting, variables=job.environment, directory=job.clone, store=store)

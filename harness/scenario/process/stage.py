@@ -12,20 +12,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fake_runtimes.pi.variables import KEYRING_VARIABLE
 from fake_servers.mounts import Mount, TestAuthority
 from harness.errors import UserInputError
 from harness.reference.selection.zimmer import Instance
 from harness.scenario.cast import Cast
+from harness.scenario.chains import Monitor
+from harness.scenario.desk import CronJob
 from harness.scenario.model import HOME
 from harness.scenario.naming import OPERATOR, NamedHold
 from harness.scenario.process.jobs import run_as_process
 from harness.scenario.process.stand_ins import StandIns
-from harness.scenario.sessions import Job
+from harness.scenario.sessions import AnyJob, Job
 from harness.scenario.stage import Kept, Plan, Point, matcher
 from harness.world import World
 from harness.world.blocking import disk
 from harness.world.live.forks import Fork
-from harness.world.live.store import committed
+from harness.world.live.store import all_committed, committed, put_committed
 from harness.world.live.threads import in_thread
 from harness.world.model import Event, Hold
 from harness.world.outside.controller import Arrival, Controller, Launcher, Steered
@@ -38,7 +41,7 @@ PRELOADED = ("harness.scenario.process.jobs",)
 NOT_IN_A_SLUG = re.compile(r"[^a-zA-Z0-9]")
 LONGEST_FOLDER = 70
 """Bytes: what is below it has some 30 more, and a socket no more than 103 on any system."""
-RUNTIME_DIRECTORY = "/run"
+KEYRING_DIRECTORY = "/run/keyring"
 """Where the fake keyring lies: below the folder, as everything does."""
 
 
@@ -60,6 +63,7 @@ class ProcessStage:
         self.ended_seconds = pace.now()
         self.authority = TestAuthority(self.folder)
         self.controller = self.steering(notes_points=notes_points)
+        self.monitor = Monitor(cast.authorizations.servers, self, self.controller.emit)
 
     def steering(self, *, notes_points: bool) -> NotingController:
         """Who steers the run, with our executables in place of programs."""
@@ -130,6 +134,14 @@ class ProcessStage:
         """Where the orchestrator itself is."""
         return instance
 
+    def localized_job(self, job: AnyJob, environment: Mapping[str, str]) -> AnyJob:
+        """A job as its process is given it."""
+        moved: AnyJob = job._replace(clone=self.real(job.clone), environment=environment)
+        if not isinstance(moved, CronJob):
+            catalog, secrets = self.localized_catalog(moved.catalog), self.localized_value(moved.secrets)
+            moved = moved._replace(catalog=catalog, secrets=secrets)
+        return moved._replace(instance=self.localized_instance(moved.instance)) if isinstance(moved, Job) else moved
+
     def make_directory(self, path: str) -> None:
         """With its parents, as a person would before a run."""
         Path(self.real(path)).mkdir(parents=True, exist_ok=True)
@@ -142,18 +154,17 @@ class ProcessStage:
         where.chmod(mode)
         self.given_files.add(path)
 
-    def start_job(self, job: Job, after_seconds: Sequence[float]) -> Steered:
-        """Start a session in a process of its own."""
-        environment = self.localized_value(job.environment) | {"XDG_RUNTIME_DIR": self.real(RUNTIME_DIRECTORY)}
-        actor = self.controller.register(job.session, None, environment)
-        self.jobs[actor.name] = job
-        here = job._replace(
-            clone=self.real(job.clone),
-            catalog=self.localized_catalog(job.catalog),
-            secrets=self.localized_value(job.secrets),
-            environment=environment,
-            instance=self.localized_instance(job.instance),
-        )
+    def put_row(self, table: str, key: str, values: Mapping[str, Any]) -> None:
+        """A row that is there before anybody acts."""
+        put_committed(self.store, {(table, key): values})
+
+    def start_job(self, job: AnyJob, after_seconds: Sequence[float] = (0.0,)) -> Steered:
+        """Start an actor of the orchestrator in a process of its own."""
+        environment = self.localized_value(job.environment) | {KEYRING_VARIABLE: self.real(KEYRING_DIRECTORY)}
+        actor = self.controller.register(job.actor, None, environment)
+        if isinstance(job, Job):
+            self.jobs[actor.name] = job
+        here = self.localized_job(job, environment)
         arguments = (here, self.setting(actor.name), self.store, after_seconds[0], self.variant)
 
         def ended(code: int) -> None:
@@ -239,6 +250,10 @@ class ProcessStage:
         """The committed values of a row."""
         return committed(self.store, table, key)
 
+    def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
+        """All committed rows of a table, by key."""
+        return all_committed(self.store, table)
+
     def printed(self, actor: Any) -> Mapping[str, str]:
         """All that an actor has printed, by stream."""
         return {stream: "\n".join(lines) for stream, lines in actor.printed.items()}
@@ -260,6 +275,7 @@ class NotingController(Controller):
             NamedHold(hold.actor, hold.at, matcher(hold.until), hold.limit_seconds, hold.times)
             for hold in scenario.holds
         ]
+        self.stage = stage
         super().__init__(
             str(stage.folder / "control"),
             launcher=launcher,
@@ -278,6 +294,9 @@ class NotingController(Controller):
         """Note the point."""
         if self.notes_points:
             self.points.append(Point(self._since(), arrival.actor.name, arrival.label, len(self.events)))
+        if self.stage.cast.authorizations.servers:
+            with self.changed:
+                self.stage.monitor.arrived(arrival.actor.name, arrival.label, arrival.content.encode())
 
     def held(self, arrival: Arrival, hold: Hold, waited_seconds: float | None, *, is_met: bool) -> None:
         """Note what the hold does."""

@@ -18,7 +18,7 @@ from fake_runtimes.plan import Plan
 from fake_servers.command import BEHAVIOUR_VARIABLE, REGISTRY_VARIABLE
 from fake_servers.mcp.behaviour import Behaviour, to_table
 from fake_servers.npm.registry import Package
-from harness.scenario.cast import NPM, NPX, Cast
+from harness.scenario.cast import KEYRING_HELPER, NPM, NPX, Cast
 from harness.scenario.sessions import Job
 from harness.world.outside.control import Launch
 from harness.world.outside.controller import Steered
@@ -51,6 +51,8 @@ class StandIns:
             registry = {name: package_table(package) for name, package in self.cast.packages.items()}
             told = {REGISTRY_VARIABLE: self._file(registry)}
             return Launch((*INTERPRETER, executable(fake_servers, found), *words), name, told)
+        if found == KEYRING_HELPER:
+            return Launch((*INTERPRETER, executable(fake_runtimes, found), *argv), name, {})
         job = self.jobs[parent.name]
         told = {PROFILE_VARIABLE: job.runtime.profile.name, PLAN_VARIABLE: self._file(plan_table(job.plan))}
         return Launch((*INTERPRETER, executable(fake_runtimes, found), *words), name, told)

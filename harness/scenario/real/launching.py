@@ -54,6 +54,11 @@ def variables(program: Installed, home: Path, temporary: Path, model_url: str) -
     return {**settings_of(real_of(program), home, model_url), **own, "TMPDIR": str(temporary)}
 
 
+def trusting(authority: Path) -> dict[str, str]:
+    """What makes a program trust the authority of the run: Node and what is built on it, and others."""
+    return {"NODE_EXTRA_CA_CERTS": str(authority), "SSL_CERT_FILE": str(authority)}
+
+
 def prepare_home(program: Installed, home: Path, temporary: Path, model_url: str) -> None:
     """Files that the program wants beside those of the scenario; what it keeps of itself is kept for later runs."""
     temporary.mkdir(exist_ok=True)

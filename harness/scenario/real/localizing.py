@@ -39,15 +39,15 @@ exec {start} {control} {command} "$@"
 class Localizer:
     """The two names of everything, in one run. `root` stands for the root of the file system, below `folder`.
 
-    `ports` are those of the origins that somebody serves. Commands among `keeps` are called in catalogs as they are:
-    they are found in `programs`, which comes first in the runtime's PATH.
+    `places` are where the origins are that somebody serves: `http://127.0.0.1:4242`. Commands among `keeps` are
+    called in catalogs as they are: they are found in `programs`, which comes first in the runtime's PATH.
     """
 
     def __init__(
-        self, folder: Path, control: str, start: Iterable[str], ports: Mapping[str, int], *, keeps: Iterable[str] = ()
+        self, folder: Path, control: str, start: Iterable[str], places: Mapping[str, str], *, keeps: Iterable[str] = ()
     ) -> None:
         self.folder, self.root = folder, folder / "root"
-        self.control, self.start, self.ports = control, (*start, standing_in.__file__), dict(ports)
+        self.control, self.start, self.places = control, (*start, standing_in.__file__), dict(places)
         self._paths: dict[str, str] = {}
         self.keeps = frozenset(keeps)
         self.programs = folder / PROGRAMS
@@ -83,8 +83,7 @@ class Localizer:
         """Where a URL is served; one of nobody's leads to a port where nobody listens."""
         with suppress(ValueError):
             parts = urlsplit(url)
-            port = self.ports.get(origin(url))
-            base = urlsplit(NOBODY if port is None else f"http://127.0.0.1:{port}")
+            base = urlsplit(self.places.get(origin(url), NOBODY))
             return parts._replace(scheme=base.scheme, netloc=base.netloc).geturl()
         return NOBODY
 
@@ -134,10 +133,10 @@ class Localizer:
         """A text of a process with the scenario's own names in it."""
         for command, path in self._paths.items():
             text = text.replace(path, command)
-        for place, port in self.ports.items():
-            here = f"127.0.0.1:{port}"
+        for own, place in self.places.items():
+            here = urlsplit(place).netloc
             if here in text:
-                text = text.replace(f"http://{here}", place).replace(here, urlsplit(place).netloc)
+                text = text.replace(place, own).replace(here, urlsplit(own).netloc)
         return text
 
 

@@ -32,6 +32,8 @@ class Place:
 
     def handle(self, request: Request, now: float, who: str) -> Response:
         """The answer of whoever is meant."""
+        if any(place.serves(request.url) for place in self.site.places):
+            return self.site.handle(request, now, who)
         path = urlsplit(request.url).path
         server = self.site.by_path.get(path)
         if server is None and (self.protected or path.startswith(ELSEWHERE)):

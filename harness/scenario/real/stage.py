@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from fake_runtimes import runtimes as fakes
 from fake_servers.mounts import Mount
@@ -17,7 +18,7 @@ from harness.scenario.judging import offered_names
 from harness.scenario.model import HOME, Scenario
 from harness.scenario.process.stage import NotingController, ProcessStage
 from harness.scenario.process.stand_ins import INTERPRETER, StandIns
-from harness.scenario.real.launching import command_line, model_of, prepare_home, variables
+from harness.scenario.real.launching import command_line, model_of, prepare_home, trusting, variables
 from harness.scenario.real.localizing import Localizer
 from harness.scenario.real.observing import Around
 from harness.scenario.real.places import Place
@@ -28,9 +29,8 @@ from harness.world.outside.control import Launch
 from harness.world.outside.controller import Steered
 from harness.world.outside.reaping import ancestors
 from harness.world.outside.setting import Pace
-from harness.world.sites import SIGNAL_NUMBERS
+from harness.world.sites import SIGNAL_NUMBERS, origin
 
-LOOPBACK = "http://127.0.0.1:0"
 LISTED = "tools/list"
 
 
@@ -47,9 +47,9 @@ class RealStage(ProcessStage):
         super().__init__(cast, Pace(), variant=variant, notes_points=notes_points)
         self.mark = f"={self.folder}/"
         try:
-            ports = {place: self.mounted(Place(site)) for place, site in cast.sites.items()}
+            places = {place: self.placed(place) for place in cast.sites}
             names = kept(cast.scenario, cast.runtime.family)
-            self.localizer = Localizer(self.folder, self.controller.path, INTERPRETER, ports, keeps=names)
+            self.localizer = Localizer(self.folder, self.controller.path, INTERPRETER, places, keeps=names)
             for server in cast.known:
                 if server.argv and server.argv[0]:
                     self.localizer.serve(server.argv[0])
@@ -59,10 +59,23 @@ class RealStage(ProcessStage):
             self.remove()
             raise
 
-    def mounted(self, server: Any) -> int:
+    def placed(self, place: str) -> str:
+        """Where the servers of an origin are, until the end of the run: with TLS where one gives out tokens.
+
+        An authorization server knows itself by the address at which it is asked.
+        """
+        issuers = [each for each in self.cast.authorizations.servers.values() if origin(each.issuer) == place]
+        scheme = "https" if issuers else "http"
+        here = f"{scheme}://127.0.0.1:{self.mounted(Place(self.cast.sites[place]), scheme)}"
+        for server in issuers:
+            server.issuer = f"{here}{urlsplit(server.issuer).path}"
+        return here
+
+    def mounted(self, server: Any, scheme: str = "http") -> int:
         """A server on a port of its own, until the end of the run."""
-        mount = self.mounts.enter_context(Mount({LOOPBACK: server}))
-        return mount.addresses[LOOPBACK][1]
+        at = f"{scheme}://127.0.0.1:0"
+        mount = self.mounts.enter_context(Mount({at: server}, authority=self.authority))
+        return mount.addresses[at][1]
 
     def steering(self, *, notes_points: bool) -> RealController:
         """Who steers what is ours, and watches what is not."""
@@ -73,7 +86,7 @@ class RealStage(ProcessStage):
         """The remote servers are there already, and the models of all runs come to them."""
         try:
             with self.mounts:
-                yield {}
+                yield {place: urlsplit(place).port for place in self.localizer.places.values()}
         finally:
             self.controller.end_watches()
 
@@ -200,7 +213,7 @@ class RealStandIns(StandIns):
         path = f"{stage.localizer.programs}:{env.get('PATH', '')}"
         real = {
             "argv": command_line(program, argv[1:], url, servers),
-            "env": {**variables(program, stage.home, temporary, url), "PATH": path},
+            "env": {**variables(program, stage.home, temporary, url), **trusting(stage.authority.path), "PATH": path},
         }
         stage.controller.coming = watch
         return Launch((*INTERPRETER, supervising.__file__, self._file(real)), run, {})

@@ -137,6 +137,18 @@ def committed(path: str, table: str, key: str) -> Values | None:
     return None if found is None else json.loads(found[0])
 
 
+def all_committed(path: str, table: str) -> dict[str, Values]:
+    """The rows of a table as committed, by key."""
+    if not Path(path).exists():
+        return {}
+    connection = opened(path)
+    try:
+        found = connection.execute(_READ_ALL, (table,)).fetchall()
+    finally:
+        connection.close()
+    return {key: json.loads(content) for key, content in found}
+
+
 def put_committed(path: str, rows: Mapping[Key, Mapping[str, Any]]) -> None:
     """Rows that are there before anybody looks."""
     connection = opened(path)

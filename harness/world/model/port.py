@@ -40,6 +40,8 @@ class Port:
         simulation = self._simulation
         if not self._actor.alive:
             raise Gone(f"{self._actor.name} has ended")
+        if simulation.watcher is not None:
+            simulation.watcher(self._actor.name, label, content)
         if simulation.holds or not simulation.faults.actions.isdisjoint(actions):
             return self._reach_watched(label, actions, content)
         return SWITCH

@@ -51,6 +51,10 @@ class Growing(Protocol):
         """Look for what was added, now that a server has handled a request; False: there is no need to ask again."""
 
 
+Watcher = Callable[[str, str, bytes | None], None]
+"""Told of every arrival at a switch point: the actor's name, the label, what a request carries. It changes nothing."""
+
+
 class Simulation:
     """Builds and runs one model world, once.
 
@@ -101,6 +105,7 @@ class Simulation:
         self.file_locks: dict[Node, object] = {}
         self.file_freed = Condition()
         self.streams: list[Growing] = []
+        self.watcher: Watcher | None = None
         self.closed = False
         self._names: dict[str, int] = {}
         self._happened = Condition()

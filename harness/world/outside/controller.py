@@ -47,10 +47,11 @@ Launcher = Callable[[Steered, Sequence[str], Mapping[str, str], str], Launch | N
 
 
 class Arrival(NamedTuple):
-    """An actor at a switch point."""
+    """An actor at a switch point. `content` is what a request carries."""
 
     actor: Steered
     label: str
+    content: str = ""
 
 
 class Controller:
@@ -227,7 +228,7 @@ class Controller:
     def _point(self, actor: Steered, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
         label = self.normal(message["label"])
         self._note_signal(label)
-        self._keep(Arrival(actor, label))
+        self._keep(Arrival(actor, label, self.normal(message["content"])))
         fault = self._strike(actor, label, message)
         if fault is None:
             return {}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from fake_servers.mcp.behaviour import Behaviour
-from harness.canary.probes.claude.ground import Doors
+from harness.canary.probes.doors import Doors
 from harness.world.ports import Request, Response, header
 
 JSON = {"Content-Type": "application/json"}

@@ -9,20 +9,9 @@ from typing import Any
 
 from fake_servers.mcp.behaviour import Behaviour
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import (
-    SETTINGS,
-    SETTLED,
-    STREAM,
-    Doors,
-    init,
-    log,
-    notes,
-    project,
-    said,
-    session,
-    statuses,
-    witness,
-)
+from harness.canary.probes.claude.ground import SETTINGS, SETTLED, STREAM, init, log, project, said, session, statuses
+from harness.canary.probes.doors import Doors
+from harness.canary.probes.witnesses import notes, witness
 from harness.canary.script import Script, Turn
 from harness.canary.trial import Trial
 from harness.world.ports import Request, Response

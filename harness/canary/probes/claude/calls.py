@@ -12,18 +12,17 @@ from harness.canary.probes.claude.credentials import allow
 from harness.canary.probes.claude.ground import (
     CACHE,
     SETTLED,
-    Doors,
     init,
     log,
-    notes,
     project,
     results,
     said,
     session,
     statuses,
     store,
-    witness,
 )
+from harness.canary.probes.doors import Doors
+from harness.canary.probes.witnesses import notes, witness
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import Trial
 from harness.world.ports import Request, Response

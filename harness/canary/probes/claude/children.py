@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import SETTLED, init, log, notes, project, said, session, witness
+from harness.canary.probes.claude.ground import SETTLED, init, log, project, said, session
+from harness.canary.probes.witnesses import notes, witness
 from harness.canary.script import Script, Turn
 from harness.canary.trial import Trial
 

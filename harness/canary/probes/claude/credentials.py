@@ -8,16 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import (
-    SETTINGS,
-    SETTLED,
-    STORE,
-    Doors,
-    Visit,
-    project,
-    session,
-    store,
-)
+from harness.canary.probes.claude.ground import SETTINGS, SETTLED, STORE, project, session, store
+from harness.canary.probes.doors import Doors, Visit
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import Trial
 from harness.reference.credentials.key import runtime_key

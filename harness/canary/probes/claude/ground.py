@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from fake_servers.mcp.behaviour import Behaviour
-from fake_servers.mcp.http import HttpServer, bearer
 from harness.canary.trial import Finished, Trial
 from harness.reference.credentials.key import runtime_key
 from harness.reference.session.evidence import log_directory
-from harness.world.ports import Request, Response
 
 STORE, CACHE = "~/.claude/.credentials.json", "~/.claude/mcp-needs-auth-cache.json"
 SETTINGS, USER = "~/.claude/settings.json", "~/.claude.json"
@@ -23,9 +19,6 @@ APPROVED = {"enableAllProjectMcpServers": True}
 SETTLED = {"MCP_CONNECTION_NONBLOCKING": "0", "ENABLE_TOOL_SEARCH": "false"}
 """With these a session begins when every server has its outcome, and all tools are sent."""
 STREAM = ("-p", "hello", "--output-format", "stream-json", "--verbose")
-WITNESS = Path(__file__).with_name("witness.py")
-NOWHERE = (".well-known", "register", "token", "authorize")
-"""Where an authorization server would be: there is none."""
 LISTED = re.compile(r"^(?P<name>.*?): (?P<target>.*) - (?P<status>[✔!✘⏸⊘-] .*)$")
 
 
@@ -94,64 +87,3 @@ def log(trial: Trial, name: str) -> list[Mapping[str, Any]]:
 def said(lines: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Level and text of log lines."""
     return [(level, str(line[level])) for line in lines for level in ("debug", "error") if level in line]
-
-
-def witness(trial: Trial, name: str, **does: Any) -> dict[str, Any]:
-    """The entry of a stdio server that notes what happens to it, and behaves as told (see `witness`)."""
-    notes = trial.folder / f"notes-{name}.jsonl"
-    return {"type": "stdio", "command": sys.executable, "args": ["-IS", str(WITNESS), str(notes), json.dumps(does)]}
-
-
-def notes(trial: Trial, name: str, kind: str = "") -> list[Mapping[str, Any]]:
-    """What a witness has noted."""
-    file = trial.folder / f"notes-{name}.jsonl"
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    found = [json.loads(line) for line in text.splitlines()]
-    return [note for note in found if not kind or note["note"] == kind]
-
-
-class Visit(NamedTuple):
-    """A request at a door."""
-
-    at: float
-    method: str
-    rpc_method: str | None
-    token: str | None
-    headers: Mapping[str, str]
-    path: str
-
-
-class Doors:
-    """Many servers on one port: the first part of the path says which, and every request is kept under it.
-
-    A door that is not named is that of a good server.
-    """
-
-    def __init__(self, behaviours: Mapping[str, Behaviour] | None = None, *, sse: Sequence[str] = ()) -> None:
-        self.servers: dict[str, HttpServer] = {
-            name: HttpServer(behaviour, transport="sse" if name in sse else "http")
-            for name, behaviour in (behaviours or {}).items()
-        }
-        self.visits: dict[str, list[Visit]] = {}
-
-    def handle(self, request: Request, now: float, who: str) -> Response:
-        """Keep the request, then answer as the server behind the door."""
-        path = request.url.partition("://")[2].partition("/")[2]
-        door = path.partition("/")[0].partition("?")[0]
-        if door in NOWHERE:
-            return Response(404)
-        server = self.servers.setdefault(door, HttpServer())
-        response = server.handle(request, now, who)
-        seen = server.requests[-1]
-        self.visits.setdefault(door, []).append(
-            Visit(now, request.method, seen.rpc_method, bearer(request), dict(request.headers), path)
-        )
-        return response
-
-    def shown(self, door: str) -> str | None:
-        """The first token that was shown at a door."""
-        return next((visit.token for visit in self.visits.get(door, ()) if visit.token), None)
-
-    def visited(self, door: str) -> bool:
-        """Whether anybody came."""
-        return bool(self.visits.get(door))

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import APPROVED, SETTINGS, STORE, Doors
+from harness.canary.probes.claude.ground import APPROVED, SETTINGS, STORE
+from harness.canary.probes.doors import Doors
 from harness.canary.trial import Trial
 from harness.reference.credentials.key import key_hash, runtime_key
 

@@ -16,18 +16,9 @@ from fake_servers.mcp.behaviour import Behaviour
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import Claim, probe
 from harness.canary.probes.claude.authority import GuardedDoors
-from harness.canary.probes.claude.ground import (
-    SETTLED,
-    Doors,
-    init,
-    listing,
-    log,
-    project,
-    said,
-    session,
-    statuses,
-    witness,
-)
+from harness.canary.probes.claude.ground import SETTLED, init, listing, log, project, said, session, statuses
+from harness.canary.probes.doors import Doors
+from harness.canary.probes.witnesses import witness
 from harness.canary.trial import Trial
 from harness.reference.session.evidence import claude_verdict, entry_of
 
@@ -59,7 +50,6 @@ class Case(NamedTuple):
     stdio: Mapping[str, Any] | None = None
     entry: Mapping[str, Any] = {}
     relied_on: tuple[str, ...] = DIALECTS
-    not_modelled: str = ""
 
 
 CASES: Mapping[str, Case] = {
@@ -152,8 +142,8 @@ OUTSIDE: Mapping[str, Case] = {
     "alone": Case(
         "401 of a server without an authorization server: no client can be registered",
         "HTTP 404",
+        ("log_wording", "stamps_issuer"),
         relied_on=("failure-auth-runtime-texts",),
-        not_modelled="the fake takes every 401 for a wish to sign in",
     ),
 }
 
@@ -194,7 +184,6 @@ def claim(name: str, case: Case) -> Claim:
         affects="the status of servers, and what is done about those that failed",
         reads=case.reads,
         derive={"log_wording": wording} if name == "exits-silently" else {},
-        not_modelled=case.not_modelled,
     )
 
 
@@ -208,7 +197,6 @@ def auth_claim(name: str, case: Case) -> Claim:
         relied_on=("failure-auth-pattern-words", "failure-auth-runtime-texts"),
         affects="servers that want a sign-in: the session waits for it, or retries in vain and leaves them out",
         reads=WORDING if name == "own-header" else (),
-        not_modelled=case.not_modelled,
     )
 
 

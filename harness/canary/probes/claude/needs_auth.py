@@ -9,19 +9,9 @@ from typing import Any, NamedTuple
 from fake_servers.mcp.behaviour import Behaviour
 from harness.canary.claims import Claim, probe
 from harness.canary.probes.claude.authority import GuardedDoors
-from harness.canary.probes.claude.ground import (
-    CACHE,
-    SETTLED,
-    Doors,
-    listing,
-    log,
-    project,
-    said,
-    session,
-    statuses,
-    store,
-    witness,
-)
+from harness.canary.probes.claude.ground import CACHE, SETTLED, listing, log, project, said, session, statuses, store
+from harness.canary.probes.doors import Doors
+from harness.canary.probes.witnesses import witness
 from harness.canary.trial import Trial
 
 MINUTE_MS = 60_000

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import APPROVED, SETTINGS, Doors, listing, notes, project, witness
+from harness.canary.probes.claude.ground import APPROVED, SETTINGS, listing, project
+from harness.canary.probes.doors import Doors
+from harness.canary.probes.witnesses import notes, witness
 from harness.canary.trial import Trial
 
 LOADED, SKIPPED, SILENT = "loaded", "skipped", "absent without a word"
@@ -35,7 +37,7 @@ CASES: Mapping[str, Case] = {
     "streamable-http": Case("type streamable-http", {"type": "streamable-http", "url": URL}, LOADED),
     "sse": Case("type sse", {"type": "sse", "url": URL}, LOADED),
     "ws": Case("type ws", {"type": "ws", "url": NOBODY_LISTENS}, None, ("websocket_entries",)),
-    "sdk": Case("type sdk", {"type": "sdk", "name": "x"}, None, ("sdk_entry_text",)),
+    "sdk": Case("type sdk", {"type": "sdk", "name": "x"}, None, ("sdk_entry_text",), name="typed-sdk"),
     "typeless-url": Case("a url without a type", {"url": URL}, SKIPPED),
     "unknown-type": Case("an unknown type", {"type": "streamableHttp", "url": URL}, SKIPPED),
     "upper-case-type": Case("a type in upper case", {"type": "HTTP", "url": URL}, SKIPPED),
@@ -99,13 +101,20 @@ CASES: Mapping[str, Case] = {
     "name-ide": Case(
         "the name ide", {"command": COMMAND}, LOADED, relied_on=("prepare-claude-reserved-names",), name="ide"
     ),
+    "reserved-and-wrong": Case(
+        "a reserved name of a server that could not be loaded under any other",
+        {"command": 5},
+        SKIPPED,
+        NAMES + TEXTS,
+        name="claude_ai",
+    ),
     "name-with-dots": Case(
         "a name with dots, slashes and other letters", {"command": COMMAND}, LOADED, name="@a/b.c ü"
     ),
 }
 
 
-PREFIX = 'Skipped — MCP server "sdk" '
+PREFIX = 'Skipped — MCP server "typed-sdk" '
 DERIVED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "ws": {"websocket_entries": lambda observed: observed["is"] == LOADED},
     "sdk": {"sdk_entry_text": lambda observed: "".join(observed["said"]).partition(PREFIX)[2]},

@@ -6,17 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import (
-    APPROVED,
-    SETTINGS,
-    SETTLED,
-    USER,
-    Doors,
-    init,
-    listing,
-    session,
-    statuses,
-)
+from harness.canary.probes.claude.ground import APPROVED, SETTINGS, SETTLED, USER, init, listing, session, statuses
+from harness.canary.probes.doors import Doors
 from harness.canary.trial import Trial
 
 PENDING = "⏸ Pending approval (run `claude` to approve)"

@@ -8,7 +8,8 @@ from typing import Any
 from fake_servers.mcp.behaviour import Behaviour, Tool
 from harness.canary.claims import Claim, probe
 from harness.canary.probes.claude.credentials import allow
-from harness.canary.probes.claude.ground import SETTLED, Doors, init, project, session, statuses
+from harness.canary.probes.claude.ground import SETTLED, init, project, session, statuses
+from harness.canary.probes.doors import Doors
 from harness.canary.trial import Trial
 
 LONG = "long_" + "x" * 65

@@ -236,7 +236,13 @@ def write(trial: Trial, entries: Mapping[str, dict[str, Any]], **settings: Any) 
         "a refused refresh token: how often it is presented in two starts, and what `mcp list` says then",
         reads=("renewal_needs_issuer",),
     ),
-    Claim("codex.refresh.wrong-key", "a renewed entry under a wrong key is written under the right one as well"),
+    Claim(
+        "codex.refresh.wrong-key",
+        "a renewed entry under a wrong key is written under the right one as well, or stays where it was found",
+        affects="whoever looks for an entry by its key",
+        reads=("entries_by_address",),
+        derive={"entries_by_address": lambda seen: "right" not in seen},
+    ),
     Claim(
         "codex.refresh.neighbours",
         "which fields the other entries of the store lose",

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from fake_servers.mcp.behaviour import Behaviour, Tool
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import notes, witness
 from harness.canary.probes.pi.ground import MEMORY, configure, results, session, told_of
+from harness.canary.probes.witnesses import notes, witness
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import PATH, Trial
 

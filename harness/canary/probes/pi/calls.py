@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from fake_servers.mcp.behaviour import Behaviour, Tool
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import UNSTATED, Claim, probe
-from harness.canary.probes.claude.ground import witness
 from harness.canary.probes.pi.ground import MEMORY, configure, results, session
+from harness.canary.probes.witnesses import witness
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import Trial
 
@@ -69,6 +69,7 @@ CASES: Mapping[str, Case] = {
 
 
 DERIVED: Mapping[str, Mapping[str, Any]] = {
+    "proxy-text": {"no_table_text": lambda seen: seen[0].partition("- args: ")[2].partition("\n")[0]},
     "error": {"tool_error_shows_parameters": lambda seen: "Expected parameters" in seen[0]},
     "status": {"lost_server_is_forgotten": lambda seen: "dying (not listening" in seen[0]},
 }

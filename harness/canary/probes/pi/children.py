@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import notes, witness
 from harness.canary.probes.pi.ground import CACHE, MEMORY, configure, session
+from harness.canary.probes.witnesses import notes, witness
 from harness.canary.trial import MARK_VARIABLE, Trial
 
 EXPORTED = {

@@ -96,7 +96,12 @@ def is_read(name: str) -> Any:
         for name, case in CASES.items()
     ),
     Claim(
-        "pi.stderr.nothing-else", "stderr holds nothing besides", assumes=[], relied_on=("status-pi-connected-only",)
+        "pi.stderr.nothing-else",
+        "stderr holds nothing besides",
+        assumes=[],
+        relied_on=("status-pi-connected-only",),
+        reads=("own_adapter_warning",),
+        derive={"own_adapter_warning": lambda seen: "\n".join(seen).replace("ADAPTER", "{adapter}")},
     ),
     Claim(
         "pi.exit.failures",

@@ -11,9 +11,12 @@ import ctypes
 import json
 import os
 import platform
+import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
 from harness.canary.probes.pi.ground import account
 from harness.canary.trial import Trial, TrialError
@@ -21,8 +24,10 @@ from harness.canary.trial import Trial, TrialError
 SERVICE = "pi-mcp-adapter.oauth"
 CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
 """The numbers of the system calls add_key and keyctl."""
-JOIN, LINK_PERSISTENT, SEARCH, READ, INVALIDATE = 1, 22, 10, 11, 21
+ADD_KEY, KEYCTL = 0, 1
+JOIN, UPDATE, LINK, SEARCH, READ, INVALIDATE, LINK_PERSISTENT = 1, 2, 8, 10, 11, 21, 22
 SESSION = -3
+Result = TypeVar("Result")
 ENTRY_LIMIT, MOST_PARTS = 65_536, 64
 
 
@@ -41,6 +46,20 @@ class Keyring:
             return place.read_text(encoding="utf-8") if place.exists() else None
         key = found(account(name))
         return None if key is None else content(key)
+
+    def write(self, name: str, text: str, *, has_read: bool) -> None:
+        """What another program stores for a server, in a session of its own; one that has not read makes a key anew."""
+        if self._trial.subject.is_fake:
+            folder = self._trial.folder / "keyring" / SERVICE
+            (folder / account(name)).write_text(text, encoding="utf-8")
+            if not has_read:
+                (folder.with_name(f"{SERVICE}.keys") / account(name)).write_text(secrets.token_hex(8), encoding="utf-8")
+        else:
+            elsewhere(lambda: store(account(name), text, has_read=has_read))
+
+    def read_elsewhere(self, name: str) -> str | None:
+        """What another program finds, in a session of its own."""
+        return self.read(name) if self._trial.subject.is_fake else elsewhere(lambda: self.read(name))
 
     def forget(self) -> None:
         """Take back all that is stored for these servers, in whichever keyring it is."""
@@ -80,6 +99,33 @@ def keyring(trial: Trial, names: Iterable[str]) -> Iterator[Keyring]:
         made.forget()
 
 
+def elsewhere(work: Callable[[], Result]) -> Result:
+    """Do something in a session keyring of its own. Raises TrialError."""
+
+    def alone() -> Result:
+        joined()
+        return work()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(alone).result()
+
+
+def store(account_name: str, text: str, *, has_read: bool) -> None:
+    """Change the key of an account, or put a new one in its place. Raises TrialError."""
+    payload = ctypes.create_string_buffer(text.encode(), len(text.encode()))
+    key = found(account_name) if has_read else None
+    if key is not None:
+        done = keyctl(UPDATE, key, ctypes.addressof(payload), len(payload))
+    else:
+        kind = ctypes.create_string_buffer(b"user")
+        described = ctypes.create_string_buffer(f"keyring:{account_name}@{SERVICE}".encode())
+        words = (ctypes.addressof(kind), ctypes.addressof(described), ctypes.addressof(payload), len(payload), SESSION)
+        key = system_call(ADD_KEY, *words)
+        done = keyctl(LINK, key, keyctl(LINK_PERSISTENT, -1, SESSION, 0), 0)
+    if done < 0:
+        raise TrialError(f"nothing can be stored in the keyring: {os.strerror(ctypes.get_errno())}")
+
+
 def joined() -> None:
     """Give this thread a session keyring of its own. Raises TrialError."""
     if sys.platform != "linux" or platform.machine() not in CALLS:
@@ -99,7 +145,11 @@ def found(account_name: str) -> int | None:
 
 def keyctl(operation: int, one: int, two: int, three: int) -> int:
     """The system call; negative where it failed."""
+    return system_call(KEYCTL, operation, one, two, three, 0)
+
+
+def system_call(which: int, *numbers: int) -> int:
+    """One of the calls of this machine."""
     library = ctypes.CDLL(None, use_errno=True)
-    number = ctypes.c_long(CALLS[platform.machine()][1])
-    words = (ctypes.c_long(word) for word in (operation, one, two, three, 0))
-    return int(library.syscall(number, *words))
+    words = (ctypes.c_long(number) for number in numbers)
+    return int(library.syscall(ctypes.c_long(CALLS[platform.machine()][which]), *words))

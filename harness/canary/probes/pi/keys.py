@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fake_servers.mcp.behaviour import Behaviour
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import Doors
+from harness.canary.probes.doors import Doors
 from harness.canary.probes.pi.ground import AGENT, HANDOFF, MEMORY, configure, credential, hand_in, session, told_of
 from harness.canary.trial import Trial
 from harness.reference.credentials.key import pi_account, runtime_key
@@ -228,16 +228,26 @@ def first_bore(doors: Doors, name: str) -> str | None:
         relied_on=("writers-pi-path-fallback",),
         affects="every stored OAuth credential",
     ),
-    seconds=9.0,
+    Claim(
+        "pi.handoff.tilde",
+        "`~` means nothing in either: it is a directory of the session's",
+        assumes={"tilde": "tilde", "tilde-setting": "tilde"},
+        relied_on=("writers-pi-path",),
+        affects="agent homes whose settings name a directory with `~`",
+    ),
+    seconds=11.0,
 )
 def handoff_directories(trial: Trial) -> Mapping[str, Any]:
     """A token of its own in each directory; which one is shown."""
-    folders = {"variable": "~/variable", "setting": "setting", "agent": HANDOFF, "moved": "~/moved/mcp-oauth"}
+    folders = {"variable": "~/variable", "setting": "setting", "agent": HANDOFF, "moved": "~/moved/mcp-oauth",
+               "tilde": "./~/tilde", "home": "~/tilde"}  # fmt: skip
     runs: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
         "variable": ({"MCP_OAUTH_DIR": str(trial.home / "variable")}, {"oauthDir": "setting"}),
         "blank": ({"MCP_OAUTH_DIR": "  "}, {"oauthDir": "setting"}),
         "none": ({}, {"oauthDir": "setting"}),
         "neither": ({}, {}),
+        "tilde": ({"MCP_OAUTH_DIR": "~/tilde"}, {}),
+        "tilde-setting": ({}, {"oauthDir": "~/tilde"}),
         "moved": ({"PI_CODING_AGENT_DIR": str(trial.home / "moved")}, {}),
     }
     seen = {}
@@ -253,4 +263,5 @@ def handoff_directories(trial: Trial) -> Mapping[str, Any]:
             session(trial, env={**MEMORY, **environment}, agent="~/moved" if name == "moved" else AGENT)
         seen[name] = doors.shown("one")
     moved = seen.pop("moved")
-    return {"pi.handoff.directory": seen, "pi.handoff.agent-directory": moved}
+    tildes = {name: seen.pop(name) for name in ("tilde", "tilde-setting")}
+    return {"pi.handoff.directory": seen, "pi.handoff.agent-directory": moved, "pi.handoff.tilde": tildes}

@@ -11,8 +11,9 @@ from typing import Any
 from fake_servers.mcp.behaviour import Behaviour
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import Doors, notes, witness
+from harness.canary.probes.doors import Doors
 from harness.canary.probes.pi.ground import CACHE, MEMORY, configure, plain, session, words
+from harness.canary.probes.witnesses import notes, witness
 from harness.canary.trial import Trial, end_group
 
 LAZY: Mapping[str, Mapping[str, Any]] = {

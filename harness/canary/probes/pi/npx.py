@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import WITNESS
 from harness.canary.probes.pi.ground import CACHE, MEMORY, RESOLVED, configure, session
+from harness.canary.probes.witnesses import WITNESS
 from harness.canary.trial import PATH, Trial
 
 PROGRAM = """#!/bin/sh

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import Doors, notes, witness
+from harness.canary.probes.doors import Doors
 from harness.canary.probes.pi.ground import AGENT, CONFIG, MEMORY, configure, session, told, told_of
+from harness.canary.probes.witnesses import notes, witness
 from harness.canary.trial import Trial
 
 CONNECTED = None

@@ -16,7 +16,6 @@ from harness.canary.probes.pi.keyring import keyring
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import Trial
 
-NO_CLIENT = "a fake asks no authorization server"
 CLIENT = "a-client"
 REDIRECTS = ["http://localhost:19876/callback"]
 
@@ -122,7 +121,6 @@ def whose(received: Any) -> str:
             "seed 002",
             relied_on=case.relied_on,
             affects="every server with OAuth",
-            not_modelled="" if name == "valid" else NO_CLIENT,
         )
         for name, case in CASES.items()
     ),
@@ -130,7 +128,6 @@ def whose(received: Any) -> str:
         "pi.refresh.wire",
         "which requests a renewal is made of, in order",
         affects="every server with OAuth",
-        not_modelled=NO_CLIENT,
     ),
     Claim(
         "pi.refresh.stored",
@@ -139,7 +136,6 @@ def whose(received: Any) -> str:
         assumes=lambda seen: bool(seen) and seen["new"] and seen["expiresAt"] == "in an hour",
         relied_on=("writers-pi-two-way", "writers-pi-rotates-like-claude", "reconcile-pi-types-checked"),
         affects="every server with OAuth",
-        not_modelled=NO_CLIENT,
     ),
     seconds=8.0,
     limit_seconds=90.0,
@@ -204,13 +200,11 @@ def stored_shape(entry: Any, renewed: Iterable[str]) -> Mapping[str, Any]:
         assumes=["ok", "ok"],
         relied_on=("writers-pi-rotates-like-claude",),
         affects="every server with OAuth",
-        not_modelled=NO_CLIENT,
     ),
     Claim(
         "pi.refresh.in-session-dead",
         "what the model reads when that fails",
         affects="every server with OAuth",
-        not_modelled=NO_CLIENT,
     ),
     seconds=4.0,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from fake_servers.mcp.behaviour import Behaviour
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.ground import Doors
+from harness.canary.probes.doors import Doors
 from harness.canary.probes.pi.ground import CACHE, configure, credential, hand_in, session
 from harness.canary.probes.pi.keyring import keyring
 from harness.canary.trial import Trial

@@ -1,0 +1,455 @@
+"""Who presents which refresh token, and what every store held then: told by the world, whatever code is in place.
+
+A *chain* is what came of one consent at one authorization server; each refresh makes its next *generation*. What every
+actor has read is known, so that presenting a spent token, or writing an old one over a new one, is either a rule that
+was broken or one of the accepted holes.
+
+What an actor reads counts from the moment at which it comes to its next switch point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import parse_qs
+
+from fake_servers.oauth import AuthorizationServer
+from fake_servers.oauth.asking import Received
+from harness.reference.credentials.row import TABLE as CREDENTIALS
+from harness.scenario import holes
+from harness.scenario.duties import Look, duty, seeker_of, seen_in_time
+from harness.scenario.mishaps import befell
+from harness.scenario.naming import OPERATOR
+from harness.scenario.stores import (
+    KEYRING,
+    ROW,
+    STAGED_FILE,
+    expiry_in,
+    family_of,
+    is_of_a_runtime,
+    is_store,
+    tokens_in,
+    whose,
+)
+from harness.world.model import Event
+from harness.world.sites import origin
+
+Chain = tuple[str, int]
+"""The authorization server's name and the number of the family there."""
+
+LOCK_FILE = "/.zimmer-credential-store.lock"
+NEEDS_AUTH_FILE = "/mcp-needs-auth-cache.json"
+RETIRED = "credential.retired"
+NOTHING = 0
+
+KNEW, NEVER_LOOKED = "it had read the fresher one", "it had not looked"
+ROW_WAS_FRESHER = "its own row has held a fresher one"
+ROW_IS_FRESHER = "its own row holds the fresher one"
+MERGE = "what stands there is good and ends later"
+
+
+class Held(NamedTuple):
+    """The newest generation of a chain in a store, and the expiry that the store tells of it."""
+
+    number: int
+    expires_at: float | None
+
+
+Chains = Mapping[Chain, Held]
+
+
+class Watched(Protocol):
+    """What the monitor looks at."""
+
+    @property
+    def events(self) -> Sequence[Event]: ...
+
+    @property
+    def now(self) -> float: ...
+
+    @property
+    def jobs(self) -> Mapping[str, Any]: ...
+
+    def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
+        """All committed rows of a table, by key."""
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Every file with its path."""
+
+    def text(self, path: str) -> str | None:
+        """A file's text; None where no file can be read."""
+
+
+class Attempt(NamedTuple):
+    """A refresh token was presented. `held` is what the stores held at that moment, `event` the number of its event.
+
+    `count` is that of all arrivals. `wrong` says which rule was broken, `hole` which race it was; both are empty where
+    nothing fresher was anywhere. `reuse`: the provider takes it for a second use.
+    """
+
+    actor: str
+    chain: Chain
+    generation: int
+    held: Mapping[str, int]
+    at: float
+    event: int
+    count: int
+    url: str
+    wrong: str = ""
+    hole: str = ""
+    reuse: bool = False
+
+    @property
+    def fresher(self) -> tuple[str, ...]:
+        """The stores that held something newer."""
+        return tuple(sorted(store for store, number in self.held.items() if number > self.generation))
+
+
+class Overwrite(NamedTuple):
+    """The orchestrator put an older generation over a newer one. `wrong` and `hole` as for an attempt."""
+
+    actor: str
+    store: str
+    chain: Chain
+    before: int
+    after: int
+    wrong: str = ""
+    hole: str = ""
+
+
+class Change(NamedTuple):
+    """What a file held before and after an actor of the orchestrator changed it; None where there was, or is, none."""
+
+    actor: str
+    path: str
+    before: str | None
+    after: str | None
+
+
+class Monitor:
+    """Follows all chains of a run. `tell` notes an event of an actor: `attempt`, once for each."""
+
+    def __init__(
+        self,
+        servers: Mapping[str, AuthorizationServer],
+        stage: Watched,
+        tell: Callable[[str, str, dict[str, Any]], None],
+    ) -> None:
+        self.stage, self.tell = stage, tell
+        self.servers = dict(servers)
+        self.by_origin = {origin(server.issuer): name for name, server in servers.items()}
+        self.attempts: list[Attempt] = []
+        self.overwrites: list[Overwrite] = []
+        self.changes: list[Change] = []
+        self.backwards: list[str] = []
+        self.revived: list[str] = []
+        self.ever: dict[str, dict[Chain, int]] = {}
+        self.server_of: dict[Chain, str] = {}
+        self.operated: set[str] = set()
+        self.mistaken: set[Chain] = set()
+        self._reading: dict[str, list[tuple[str, str, int]]] = {}
+        self._changing: dict[str, list[str]] = {}
+        self._looks: dict[tuple[str, str], list[Look]] = {}
+        self._locked: dict[str, int] = {}
+        self._tried: dict[str, int] = {}
+        self._content: dict[str, str | None] | None = None
+        self._rows: dict[str, Chains] = {}
+        self._retired: dict[str, Mapping[Chain, int]] = {}
+        self._told = 0
+        self._count = 0
+
+    # --- what the world tells
+
+    def arrived(self, actor: str, label: str, content: bytes | None) -> None:
+        """An actor has come to a switch point: what it was reading before it has read by now."""
+        self._count += 1
+        if self._content is None:
+            self._content = {path: raw.decode("utf-8", "replace") for path, raw in self.stage.files() if is_kept(path)}
+            self._rows = self._rows_now()
+            self.held()
+        if actor in self._reading:
+            self._have_read(actor)
+        if actor in self._changing:
+            for path in self._changing.pop(actor):
+                self._changed(actor, path)
+        kind, what = sort_of(label)
+        if not kind:
+            return
+        if kind == "read":
+            self._reading.setdefault(actor, []).append((what, label, len(self.stage.events)))
+        elif kind == "changing":
+            self._changing.setdefault(actor, []).append(what)
+        elif kind == "changed":
+            self._changed(actor, what)
+        elif kind == "locking":
+            self._locked[actor] = self._count
+        elif kind == "committed":
+            self._committed(actor)
+        elif kind == "asking":
+            self._tried[whose(actor)] = self._count
+        elif content and b"refresh_token=" in content:
+            self._posted(actor, what, content)
+
+    def _have_read(self, actor: str) -> None:
+        for store, label, since in self._reading.pop(actor):
+            failed = any(
+                event.name == "fault" and event.actor == actor and event.details.get("at") == label
+                for event in self.stage.events[since:]
+            )
+            look = Look(actor, self.stage.now, self._count, self._noted(store, self.held_by(store)), failed)
+            self._looks.setdefault((whose(actor), store), []).append(look)
+
+    # --- presenting
+
+    def _posted(self, actor: str, url: str, content: bytes) -> None:
+        name = self.by_origin.get(origin(url))
+        token = parse_qs(content.decode(errors="replace")).get("refresh_token", [""])[0]
+        generation = self.servers[name].generation(token) if name is not None else None
+        if name is None or generation is None or generation.refresh != token:
+            return
+        chain = (name, generation.family)
+        held = {store: chains[chain] for store, chains in self.held().items() if chain in chains}
+        numbers = {store: each.number for store, each in held.items()}
+        grace, spent_at = self.servers[name].provider.grace_seconds, generation.spent_at
+        reuse = spent_at is not None and self.stage.now >= spent_at + grace
+        now, event = self.stage.now, len(self.stage.events)
+        attempt = Attempt(actor, chain, generation.number, numbers, now, event, self._count, url, reuse=reuse)
+        wrong, hole = self._judged(attempt, is_spent=spent_at is not None)
+        attempt = attempt._replace(wrong=wrong, hole=hole)
+        self.attempts.append(attempt)
+        details = {"authorization": name, "generation": attempt.generation, "fresher": list(attempt.fresher)}
+        self.tell(actor, "attempt", {**details, "hole": hole, "wrong": wrong})
+
+    def _judged(self, attempt: Attempt, *, is_spent: bool) -> tuple[str, str]:
+        """Which rule was broken, or which hole it was."""
+        if is_of_a_runtime(attempt.actor):
+            return "", self._hole_of_a_runtime(attempt, is_spent=is_spent)
+        fresher = (store for store in attempt.fresher if not store.endswith(STAGED_FILE))
+        found = [self._judged_by(attempt, store) for store in fresher]
+        if not found and is_spent:
+            had = self.ever.get(ROW, {}).get(attempt.chain, NOTHING) > attempt.generation
+            return (ROW_WAS_FRESHER, "") if had and attempt.chain not in self.mistaken else ("", self._nowhere_fresher(attempt))
+        return ("", "") if not found else next((each for each in found if each[0]), found[0])
+
+    def _hole_of_a_runtime(self, attempt: Attempt, *, is_spent: bool) -> str:
+        if attempt.fresher:
+            return holes.STALE_UNDER_RUNTIME
+        return self._nowhere_fresher(attempt) if is_spent else ""
+
+    def _judged_by(self, attempt: Attempt, store: str) -> tuple[str, str]:
+        """The same by one store that held something newer."""
+        if store == ROW:
+            return ROW_IS_FRESHER, ""
+        who = whose(attempt.actor)
+        gap = duty(seeker_of(self.stage.jobs.get(who)), store, family_of(store, self.stage.text(store)))
+        if gap:
+            return "", gap
+        looks = seen_in_time(self._looks.get((who, store), ()), self._since(attempt), attempt.at)
+        good = [look for look in looks if not look.failed and self._was_answered(look)]
+        if not good:
+            tried = bool(looks) or (store.startswith(KEYRING) and self._tried.get(who, -1) > self._since(attempt))
+            return ("", holes.NOT_READABLE) if tried else (NEVER_LOOKED, "")
+        read = good[-1].held.get(attempt.chain)
+        if read is None or read.number <= attempt.generation:
+            return "", holes.READ_THEN_ROTATED
+        return self._knew(attempt.chain, read)
+
+    def _knew(self, chain: Chain, read: Held) -> tuple[str, str]:
+        """What was read was newer. Only its expiry can have told so."""
+        row = next((chains[chain] for chains in self._rows.values() if chain in chains), None)
+        if row is None or is_later(read.expires_at, row.expires_at):
+            return KNEW, ""
+        return "", holes.NO_LATER
+
+    def _since(self, attempt: Attempt) -> int:
+        """When the same process last presented a token of the chain: what it had read before is no excuse now."""
+        who, chain = whose(attempt.actor), attempt.chain
+        return max((each.count for each in self.attempts if each.chain == chain and whose(each.actor) == who), default=-1)
+
+    def _was_answered(self, look: Look) -> bool:
+        """Whether what a helper of the orchestrator has read came to its parent."""
+        if "/" not in look.actor:
+            return True
+        ends = (event for event in self.stage.events if event.actor == look.actor and event.name == "ended")
+        return any(event.details.get("exit_code") == 0 for event in ends)
+
+    def _nowhere_fresher(self, attempt: Attempt) -> str:
+        """What became of the tokens that the presented one was spent for."""
+        given = spender(self.servers[attempt.chain[0]], attempt.chain[1], attempt.generation)
+        if given is not None and befell(self.stage.events, given):
+            return holes.ANSWER_LOST
+        held = {store for store, chains in self.ever.items() if chains.get(attempt.chain, NOTHING) > attempt.generation}
+        if ROW in held:
+            return holes.NO_LATER if attempt.chain in self.mistaken else holes.STALE_UNDER_RUNTIME
+        return holes.OVERWRITTEN if held else holes.NOT_YET_WRITTEN
+
+    # --- writing
+
+    def _changed(self, actor: str, path: str) -> None:
+        """A file has just become another."""
+        assert self._content is not None  # noqa: S101 - set at the first arrival
+        before, after = self._content.get(path), self.stage.text(path)
+        self._content[path] = after
+        if actor == OPERATOR:
+            self.operated.add(path)
+        if after is not None and is_store(path):
+            self._noted(path, self._chains(tokens_in(after)))
+        if before == after or actor == OPERATOR or is_of_a_runtime(actor):
+            return
+        self.changes.append(Change(actor, path, before, after))
+        if is_store(path):
+            self._judge_write(actor, path, before, after)
+
+    def _judge_write(self, actor: str, path: str, before: str | None, after: str | None) -> None:
+        was, now = (self._chains(tokens_in(text or "")) for text in (before, after))
+        row = self.held_by(ROW)
+        for chain, held in now.items():
+            if chain in row and held.number < row[chain].number and held != was.get(chain):
+                hole = holes.STALE_UNDER_RUNTIME  # a refresh has overtaken who hands over what it had read before
+                self.overwrites.append(Overwrite(actor, path, chain, row[chain].number, held.number, hole=hole))
+        for chain, held in was.items():
+            if chain in now and now[chain].number < held.number:
+                wrong, hole = self._overwritten(actor, path, chain, held, now[chain])
+                self.overwrites.append(Overwrite(actor, path, chain, held.number, now[chain].number, wrong, hole))
+
+    def _overwritten(self, actor: str, path: str, chain: Chain, before: Held, after: Held) -> tuple[str, str]:
+        """Whether whoever wrote had looked, and what it had seen: its look under the lock is the writing's own."""
+        who = whose(actor)
+        under_lock = self._locked.get(actor, self._count)
+        looks = [look for look in self._looks.get((who, path), ()) if look.count < under_lock]
+        recent = seen_in_time(looks, -1, self.stage.now)
+        if not recent:
+            return NEVER_LOOKED, ""
+        read = recent[-1].held.get(chain)
+        if recent[-1].failed:
+            return "", holes.NOT_READABLE
+        if read is not None and read.number > after.number:
+            return (KNEW, "") if is_later(read.expires_at, after.expires_at) else ("", holes.NO_LATER)
+        under = [look for look in self._looks.get((who, path), ()) if look.count >= under_lock]
+        seen = under[-1].held.get(chain) if under else None
+        good = seen == before and before.expires_at is not None and before.expires_at > self.stage.now
+        if good and family_of(path, self._content_of(path)) == "claude" and is_later(before.expires_at, after.expires_at):
+            return MERGE, ""
+        return "", holes.OVERWRITTEN
+
+    def _content_of(self, path: str) -> str | None:
+        return (self._content or {}).get(path)
+
+    def _committed(self, actor: str) -> None:
+        """A row that holds an older generation than before went backwards; one that was retired came back."""
+        self._note_retired()
+        now = self._rows_now()
+        for key, chains in now.items():
+            before = self._rows.get(key, {})
+            for chain, held in chains.items():
+                if chain in before and held.number < before[chain].number:
+                    self._goes_back(actor, chain, before[chain], held)
+                if held.number <= self._retired.get(key, {}).get(chain, NOTHING):
+                    self.revived.append(f"{actor} puts generation {held.number} of {chain[0]} back, which was retired")
+        self._rows = now
+        self._noted(ROW, self.held_by(ROW))
+
+    def _goes_back(self, actor: str, chain: Chain, before: Held, after: Held) -> None:
+        """Only an expiry that is later, of an older pair, can have told that it were the newer one."""
+        if is_later(after.expires_at, before.expires_at):
+            self.mistaken.add(chain)
+            hole = holes.NO_LATER
+            self.overwrites.append(Overwrite(actor, ROW, chain, before.number, after.number, hole=hole))
+        else:
+            self.backwards.append(f"{actor} puts generation {after.number} over {before.number} of {chain[0]}")
+
+    def _note_retired(self) -> None:
+        """What rows were worth when they were retired: by their access tokens, as their refresh tokens are gone."""
+        events = self.stage.events
+        for event in events[self._told :]:
+            if event.name == RETIRED:
+                for key, row in self.stage.rows(CREDENTIALS).items():
+                    if row.get("server_name") == event.details.get("server"):
+                        self._retired[key] = self._access_chains(row)
+        self._told = len(events)
+
+    def _access_chains(self, row: Mapping[str, Any]) -> Mapping[Chain, int]:
+        found = ((name, server.generation(str(row.get("access_token")))) for name, server in self.servers.items())
+        return {(name, each.family): each.number for name, each in found if each is not None}
+
+    # --- what the stores hold
+
+    def held(self) -> dict[str, Chains]:
+        """The newest generation of every chain in every store."""
+        found = {path: self.held_by(path) for path, _ in self.stage.files() if is_store(path)}
+        found[ROW] = self.held_by(ROW)
+        return {store: self._noted(store, chains) for store, chains in found.items()}
+
+    def held_by(self, store: str) -> Chains:
+        """The same for one store."""
+        if store != ROW:
+            return self._chains(tokens_in(self.stage.text(store) or ""))
+        newest: dict[Chain, Held] = {}
+        for chains in self._rows_now().values():
+            for chain, held in chains.items():
+                if chain not in newest or held.number > newest[chain].number:
+                    newest[chain] = held
+        return newest
+
+    def _rows_now(self) -> dict[str, Chains]:
+        """What each row holds."""
+        found: dict[str, Chains] = {}
+        for key, row in self.stage.rows(CREDENTIALS).items():
+            token = row.get("refresh_token")
+            found[key] = chains = self._chains([(token, expiry_in(row))] if token else ())
+            self.server_of |= dict.fromkeys(chains, str(row.get("server_name")))
+        return found
+
+    def _chains(self, written: Sequence[tuple[str, float | None]]) -> Chains:
+        newest: dict[Chain, Held] = {}
+        for text, expires_at in written:
+            for name, server in self.servers.items():
+                found = server.generation(text)
+                if found is not None and found.refresh == text:
+                    chain = (name, found.family)
+                    if chain not in newest or found.number > newest[chain].number:
+                        newest[chain] = Held(found.number, expires_at)
+        return newest
+
+    def _noted(self, store: str, held: Chains) -> Chains:
+        """What a store has ever held."""
+        ever = self.ever.setdefault(store, {})
+        for chain, each in held.items():
+            ever[chain] = max(each.number, ever.get(chain, NOTHING))
+        return held
+
+
+def spender(server: AuthorizationServer, family: int, number: int) -> Received | None:
+    """The request for which a token was first spent."""
+    asked = (each for each in server.requests if (each.family, each.generation) == (family, number))
+    return next((each for each in asked if each.issued is not None), None)
+
+
+def is_later(one: float | None, other: float | None) -> bool:
+    """Whether an expiry tells by being strictly later that its pair is the newer one."""
+    return one is not None and other is not None and one > other
+
+
+def is_kept(path: str) -> bool:
+    """Whether changes of a file are followed."""
+    return is_store(path) or path.endswith(NEEDS_AUTH_FILE)
+
+
+@lru_cache(1 << 16)
+def sort_of(label: str) -> tuple[str, str]:
+    """What an arrival at a switch point means to the monitor, and of what; empty where it means nothing."""
+    verb, _, what = label.partition(" ")
+    if verb == "read":
+        return ("read", what) if is_store(what) else ("", "")
+    if verb in ("get", "lock", "rows"):
+        if what.startswith((f"row {CREDENTIALS}/", f"of {CREDENTIALS}")):
+            return "read", ROW
+        return ("locking", what) if what.endswith(LOCK_FILE) else ("", "")
+    if verb in ("truncated", "remove"):
+        return ("changing", what) if is_kept(what) else ("", "")
+    if verb == "renamed":
+        return ("changed", what) if is_kept(what) else ("", "")
+    if verb == "spawn":
+        return "asking", what
+    return (verb.lower(), what) if verb in ("POST", "committed") else ("", "")

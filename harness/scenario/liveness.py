@@ -1,0 +1,108 @@
+"""Whether everybody comes to an end that somebody can do something about, once nothing goes wrong any more.
+
+Judged are launches that come so long after the last thing that went wrong that every access token of then is over: what
+is revoked looks good in a row until its time is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+from fake_servers.oauth.answers import OK
+from harness.reference.credentials.row import TABLE as CREDENTIALS
+from harness.reference.credentials.row import credential_of
+from harness.reference.credentials.state import state_at
+from harness.scenario.model import Provide
+from harness.scenario.naming import session_of
+from harness.scenario.theatre import Evidence, runs
+
+WRONG = ("fault", "killed", "step.kill", "step.write", "step.remove", "step.edit", "step.provider")
+STATES = ("server.connected", "server.failed", "server.needs_auth", "server.skipped")
+SESSIONS = "sessions"
+REQUIRED = "oauth_required_servers"
+
+
+class Launch(NamedTuple):
+    """The last launch of a session: when, the runtime's name (empty where it was blocked), which servers block it."""
+
+    session: str
+    at: float
+    runtime: str
+    blocked: tuple[str, ...] = ()
+
+
+def stuck(stage: Evidence, bad: Collection[str] = ()) -> tuple[bool, str]:
+    """Whether any launch could be judged, and what of it is no good end; empty where all are. `bad` servers fail by
+    themselves.
+    """
+    tested = False
+    until = quiet_from(stage)
+    for launch in launches(stage) if until is not None else ():
+        if until is None or launch.at < until:
+            continue
+        for server in stage.cast.protected:
+            judged = end_of(stage, launch, server)
+            if judged is None or server in bad:
+                continue
+            tested = True
+            if judged:
+                return True, f"{server} in {launch.session}: {judged}"
+    return tested, ""
+
+
+def quiet_from(stage: Evidence) -> float | None:
+    """From when on nothing of what went wrong is felt; None where something goes on for ever."""
+    scenario, monitor = stage.cast.scenario, stage.monitor
+    steps = (step.action for step in scenario.steps)
+    endless = any(each.always for each in scenario.authorizations.values())
+    if endless or any(isinstance(step, Provide) and step.always for step in steps):
+        return None
+    times = [event.at_seconds for event in stage.events if event.name in WRONG]
+    times += [attempt.at for attempt in monitor.attempts if attempt.hole or attempt.wrong or attempt.reuse]
+    lives: list[float] = []
+    for server in monitor.servers.values():
+        times += [each.at for each in server.requests if each.answer != OK]
+        lives += [server.provider.access_seconds] if server.provider.access_seconds is not None else [float("inf")]
+    return max(times, default=stage.started_seconds) + max(lives, default=0.0)
+
+
+def launches(stage: Evidence) -> Iterator[Launch]:
+    """The last of each session."""
+    found: dict[str, Launch] = {}
+    for event in stage.events:
+        session = session_of(event.actor)
+        if event.name == "session.blocked":
+            found[session] = Launch(session, event.at_seconds, "", tuple(event.details["servers"]))
+        elif event.name == "spawn" and any(event.details["child"] == run.name for run in runs(stage, session)):
+            found[session] = Launch(session, event.at_seconds, str(event.details["child"]))
+    yield from found.values()
+
+
+def end_of(stage: Evidence, launch: Launch, server: str) -> str | None:
+    """What is wrong with the end of a server; empty where nothing is, None where it was not tried."""
+    rows = [credential_of(each) for each in stage.rows(CREDENTIALS).values() if each.get("server_name") == server]
+    if any(row.expires_at is None for row in rows):
+        return None  # a lifetime that nobody told: such a row looks good for ever (seed 002), which is a finding
+    if launch.runtime:
+        told = [
+            event.name
+            for event in stage.events
+            if event.actor == launch.runtime and event.name in STATES and event.details.get("server") == server
+        ]
+        return None if not told else "" if told[-1] == STATES[0] else "it is not connected, and nobody is asked for it"
+    if server not in launch.blocked:
+        return None
+    offered = [each for each in required(stage, launch.session) if each.get("server_name") == server]
+    if len(offered) != 1:
+        return f"it is offered {len(offered)} times"
+    if any(state_at(row, launch.at).active for row in rows):
+        return "a sign-in is offered that its stored credential keeps from being started"
+    return ""
+
+
+def required(stage: Evidence, session: str) -> list[Any]:
+    """What the session's row says must be authorized."""
+    row = stage.row(SESSIONS, session) or {}
+    metadata = row.get("metadata") or {}
+    return [each for each in metadata.get(REQUIRED) or () if isinstance(each, dict)]
