@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-FAMILIES := cold-npx-race npx-heal bin-guard codex-budget declared-budget oauth-flow
+FAMILIES := cold-npx-race npx-heal bin-guard codex-budget declared-budget oauth-flow token-chain
 
 .PHONY: gate test check bench nightly conformance canary-keys wheel clean
 .DELETE_ON_ERROR:

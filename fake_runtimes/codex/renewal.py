@@ -150,6 +150,8 @@ class Renewing(NamedTuple):
             kept = {key: written(entries[key], knows_issuer=knows_issuer) for key in sorted(entries)}
             path = f"{self.held.home}/{CREDENTIALS}"
             await self.world.files.write_atomic(path, json_stringify(kept).encode(), mode=STORE_MODE)
+        except OSError:
+            return
         finally:
             if lock is not None:
                 await lock.release()

@@ -80,7 +80,9 @@ def run_one(family: Family, campaign_seed: int, number: int, variant: str | None
     report = play_seed(family, seed)
     failed = signature(report) is not None
     failure = failure_of(report, seed=seed, variant=variant, tree=family.tree(seed)) if failed else None
-    return Outcome(number, seed, report.verdict.value, report.steps, reached(family.marks, report), failure, report.holes)
+    return Outcome(
+        number, seed, report.verdict.value, report.steps, reached(family.marks, report), failure, report.holes
+    )
 
 
 def run_batch(family: Family, campaign_seed: int, first: int, runs: int, variant: str | None = None) -> Batch:

@@ -229,7 +229,11 @@ class Monitor:
         found = [self._judged_by(attempt, store) for store in fresher]
         if not found and is_spent:
             had = self.ever.get(ROW, {}).get(attempt.chain, NOTHING) > attempt.generation
-            return (ROW_WAS_FRESHER, "") if had and attempt.chain not in self.mistaken else ("", self._nowhere_fresher(attempt))
+            return (
+                (ROW_WAS_FRESHER, "")
+                if had and attempt.chain not in self.mistaken
+                else ("", self._nowhere_fresher(attempt))
+            )
         return ("", "") if not found else next((each for each in found if each[0]), found[0])
 
     def _hole_of_a_runtime(self, attempt: Attempt, *, is_spent: bool) -> str:
@@ -265,7 +269,9 @@ class Monitor:
     def _since(self, attempt: Attempt) -> int:
         """When the same process last presented a token of the chain: what it had read before is no excuse now."""
         who, chain = whose(attempt.actor), attempt.chain
-        return max((each.count for each in self.attempts if each.chain == chain and whose(each.actor) == who), default=-1)
+        return max(
+            (each.count for each in self.attempts if each.chain == chain and whose(each.actor) == who), default=-1
+        )
 
     def _was_answered(self, look: Look) -> bool:
         """Whether what a helper of the orchestrator has read came to its parent."""
@@ -329,7 +335,11 @@ class Monitor:
         under = [look for look in self._looks.get((who, path), ()) if look.count >= under_lock]
         seen = under[-1].held.get(chain) if under else None
         good = seen == before and before.expires_at is not None and before.expires_at > self.stage.now
-        if good and family_of(path, self._content_of(path)) == "claude" and is_later(before.expires_at, after.expires_at):
+        if (
+            good
+            and family_of(path, self._content_of(path)) == "claude"
+            and is_later(before.expires_at, after.expires_at)
+        ):
             return MERGE, ""
         return "", holes.OVERWRITTEN
 

@@ -63,7 +63,11 @@ async def run_cron(world: World, job: CronJob) -> int:
     which is the third writer of one file.
     """
     if job.job == ROTATE_ACCOUNT:
-        await write_account(world, f"{HOME}/.claude", {"accessToken": f"account-{world.entropy.token(16)}"})
+        await write_account(
+            world,
+            f"{world.env.variables.get('HOME', HOME)}/.claude",
+            {"accessToken": f"account-{world.entropy.token(16)}"},
+        )
         return 0
     writers = registered_writers(world)
     if job.seconds:

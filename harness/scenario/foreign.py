@@ -40,9 +40,7 @@ class Known(NamedTuple):
         return cls(pairs, names, tuple(pi_account(name) for name in sorted(names)))
 
 
-def touched(
-    path: str, before: str | None, after: str | None, known: Known, *, may_change_account: bool = False
-) -> str:
+def touched(path: str, before: str | None, after: str | None, known: Known, *, may_change_account: bool = False) -> str:
     """What of a file was changed though it is none of the catalog's; empty where nothing was."""
     if path.startswith(KEYRING) or path.endswith(STAGED_FILE):
         return "" if any(account in path for account in known.accounts) else "the account of another server"

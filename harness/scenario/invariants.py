@@ -297,7 +297,11 @@ def of_chains(run: Run, name: str, broken: Callable[[Evidence], str]) -> Finding
 def of_stores(run: Run, name: str, broken: Callable[[Evidence], str]) -> Finding:
     """What came of a rule about runtimes' stores, which a run without a change of one does not put to the test."""
     detail = broken(run.stage)
-    return Finding(name, holds=False, detail=detail) if detail else Finding(name, True if run.stage.monitor.changes else None)
+    return (
+        Finding(name, holds=False, detail=detail)
+        if detail
+        else Finding(name, True if run.stage.monitor.changes else None)
+    )
 
 
 def names() -> tuple[str, ...]:

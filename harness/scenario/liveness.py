@@ -15,7 +15,7 @@ from harness.reference.credentials.row import credential_of
 from harness.reference.credentials.state import state_at
 from harness.scenario.model import Provide
 from harness.scenario.naming import session_of
-from harness.scenario.theatre import Evidence, runs
+from harness.scenario.theatre import Evidence, is_runtime
 
 WRONG = ("fault", "killed", "step.kill", "step.write", "step.remove", "step.edit", "step.provider")
 STATES = ("server.connected", "server.failed", "server.needs_auth", "server.skipped")
@@ -60,21 +60,26 @@ def quiet_from(stage: Evidence) -> float | None:
         return None
     times = [event.at_seconds for event in stage.events if event.name in WRONG]
     times += [attempt.at for attempt in monitor.attempts if attempt.hole or attempt.wrong or attempt.reuse]
-    lives: list[float] = []
     for server in monitor.servers.values():
         times += [each.at for each in server.requests if each.answer != OK]
-        lives += [server.provider.access_seconds] if server.provider.access_seconds is not None else [float("inf")]
-    return max(times, default=stage.started_seconds) + max(lives, default=0.0)
+    return max(times, default=stage.started_seconds) + longest_life(stage)
+
+
+def longest_life(stage: Evidence) -> float:
+    """How long an access token of any of the servers is good."""
+    lives = [server.provider.access_seconds for server in stage.monitor.servers.values()]
+    return max((float("inf") if life is None else life for life in lives), default=0.0)
 
 
 def launches(stage: Evidence) -> Iterator[Launch]:
     """The last of each session."""
     found: dict[str, Launch] = {}
+    runtimes = {actor.name for actor in stage.actors if is_runtime(actor)}
     for event in stage.events:
         session = session_of(event.actor)
         if event.name == "session.blocked":
             found[session] = Launch(session, event.at_seconds, "", tuple(event.details["servers"]))
-        elif event.name == "spawn" and any(event.details["child"] == run.name for run in runs(stage, session)):
+        elif event.name == "spawn" and event.details["child"] in runtimes:
             found[session] = Launch(session, event.at_seconds, str(event.details["child"]))
     yield from found.values()
 
@@ -82,8 +87,8 @@ def launches(stage: Evidence) -> Iterator[Launch]:
 def end_of(stage: Evidence, launch: Launch, server: str) -> str | None:
     """What is wrong with the end of a server; empty where nothing is, None where it was not tried."""
     rows = [credential_of(each) for each in stage.rows(CREDENTIALS).values() if each.get("server_name") == server]
-    if any(row.expires_at is None for row in rows):
-        return None  # a lifetime that nobody told: such a row looks good for ever (seed 002), which is a finding
+    if any(row.expires_at is None or row.expires_at > launch.at + longest_life(stage) for row in rows):
+        return None  # a lifetime that nobody told, or an untrue one: such a row looks good for ever (seed 002)
     if launch.runtime:
         told = [
             event.name

@@ -87,7 +87,8 @@ def of_an_answer(monitor: Monitor, chain: Chain, newest: int, events: Sequence[E
     if ROW in stores:
         if is_given_up(monitor, chain, newest, events):
             return None
-        return Loss(chain, "", f"generation {newest} was in the orchestrator's row, and is not any more")
+        hole = holes.NO_LATER if chain in monitor.mistaken else ""
+        return Loss(chain, hole, f"generation {newest} was in the orchestrator's row, and is not any more")
     wrong = next((each for each in monitor.overwrites if each.chain == chain and each.wrong), None)
     if wrong is not None:
         return Loss(chain, "", f"{wrong.actor} puts generation {wrong.after} over {wrong.before}: {wrong.wrong}")

@@ -29,7 +29,9 @@ def befell(events: Iterable[Event], given: Received) -> bool:
 def is_lost_on_the_way(given: Received) -> bool:
     """Whether the answer was not what the rules had decided, or came when nobody waited for it any more."""
     answer = given.answer
-    altered = answer.cuts or answer.as_status is not None or answer.status is not None or not TOKENS.isdisjoint(answer.says)
+    altered = (
+        answer.cuts or answer.as_status is not None or answer.status is not None or not TOKENS.isdisjoint(answer.says)
+    )
     return altered or answer.drops != "never" or answer.after_seconds >= CLIENTS_WAIT_SECONDS
 
 

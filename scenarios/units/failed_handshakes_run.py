@@ -40,7 +40,8 @@ Said = Mapping[str, str]
 class Handshakes:
     """One session with its row. `starts` are the runtime's starts, of which the last one counts for all later ones.
 
-    `answers`: in these starts (from 1) the model was heard before the servers were told of.
+    `answers`: in these starts (from 1) the model was heard before the servers were told of. `remembers`: the servers
+    that each start notes as refused in Claude's memory. `hangs_seconds`: how long no server has an outcome.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Handshakes:
         files: Mapping[str, str] | None = None,
         answers: Sequence[int] = (),
         remembers: Sequence[str] = (),
+        hangs_seconds: float = 0.0,
         program: Callable[[World, Order], Any] = run_session,
         more_rows: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
         others: Mapping[str, Any] | None = None,
@@ -61,9 +63,11 @@ class Handshakes:
         servers: Mapping[str, Any] | None = None,
         launcher: Any = None,
         env: Mapping[str, str] | None = None,
+        decisions: Any = None,
         **order: Any,
     ) -> None:
         self.starts, self.heard, self.remembers = starts, answers, remembers
+        self.hangs_seconds = hangs_seconds
         self.count = 0
         names = [name for name in catalog if catalog[name].get("url")]
         own = {"mcp_servers": list(catalog if chosen is None else chosen), "metadata": dict(metadata or {})}
@@ -75,6 +79,7 @@ class Handshakes:
             files={f"{HOME}/.keep": "", **(files or {})},
             launcher=launcher or self._launched,
             env=env,
+            decisions=decisions,
             others=others,
             faults=faults,
         )
@@ -89,6 +94,7 @@ class Handshakes:
             await world.processes.write_line(ANSWER)
         for name in self.remembers:
             await world.files.write(CACHE, json.dumps({name: {"timestamp": 1}}).encode())
+        await world.clock.sleep(self.hangs_seconds)
         await evidence_of[argv[0]](world, said, self.count)
         await world.clock.sleep(SECONDS)
         return 0

@@ -15,7 +15,7 @@ from fake_runtimes.codex.credentials import read_store
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.pi.tokens import token_for
 from harness.reference.credentials.writers.registry import registered_writers, session_writer
-from harness.reference.credentials.writers.staging import stage
+from harness.reference.credentials.writers.staging import in_seconds, stage
 from harness.reference.oauth import loopback
 from harness.reference.oauth.endpoints import acceptable_endpoint
 from harness.reference.oauth.loopback import localhost_flow
@@ -175,6 +175,16 @@ def test_a_row_is_staged_with_what_it_has_and_nothing_else(runtime):
 
 def test_a_time_is_rounded_to_the_millisecond():
     assert stage(row(expires_at=1_768_098_636.15), server(), "claude").expires_at_ms == 1_768_098_636_150
+
+
+@pytest.mark.requirement("writers-codex-invalid-entry-kills-file", "reconcile-stamp-roundtrip-noop")
+@pytest.mark.parametrize("seconds", [8.64e12 + 1, 1e20, 1e300, 1e306, 1.7e308])
+def test_a_lifetime_without_end_is_written_as_a_time_that_every_runtime_can_read(seconds):
+    written = stage(row(expires_at=seconds), server(), "codex").expires_at_ms
+    assert written is not None
+    assert written <= 8_640_000_000_000_000
+    assert in_seconds(written) <= seconds
+    assert stage(row(expires_at=-seconds), server(), "codex").expires_at_ms < 0
 
 
 @pytest.mark.requirement("store-codex-no-cache", "store-pi-no-cache")

@@ -137,6 +137,21 @@ def test_a_query_of_the_endpoint_is_kept_but_cannot_replace_ours() -> None:
     assert url.count("client_id=") == url.count("state=") == 1
 
 
+@pytest.mark.requirement("flow-authorization-url")
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("a=%FF&b=x+y&c=x%20y&d", "a=%FF&b=x+y&c=x%20y&d"),
+        ("a=1&a=2;3&&%63lient_id=evil", "a=1&a=2;3"),
+        ("a=\"><script>'", "a=%22%3E%3Cscript%3E%27"),
+    ],
+)
+def test_a_query_of_the_endpoint_is_kept_as_it_was_written(query: str, kept: str) -> None:
+    url = authorization_url(replace(FLOW, authorization_endpoint=f"https://login.example.com/authorize?{query}"))
+    assert url.startswith(f"https://login.example.com/authorize?{kept}&response_type=code&")
+    assert parameters_of(url)["client_id"] == "client-0"
+
+
 @pytest.mark.requirement("flow-google-offline")
 @pytest.mark.parametrize(
     ("host", "expected"),

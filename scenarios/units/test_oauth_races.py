@@ -28,6 +28,7 @@ from scenarios.units.oauth_house import (
     consented,
     credential_rows,
     deployment,
+    finish,
     flow_rows,
     only,
     stage_of,
@@ -261,6 +262,30 @@ def test_a_new_click_during_a_completion_leaves_one_flow_and_one_exchange(
     assert_whole(ran, stage)
 
 
+async def clicking_in_the_session(world: World) -> None:
+    """A click on the button of the session's own page."""
+    await initiate(world, DEPS, server_name="notion", session="7")
+
+
+@pytest.mark.requirement("reconnect-parked-release-via-own-initiate")
+@pytest.mark.parametrize("finishing", [returning, pasting])
+def test_a_click_while_the_code_is_posted_does_not_keep_the_session_parked(
+    finishing: Callable[[Landed], Program],
+) -> None:
+    stage = stage_of("notion")
+    rows, [landed] = under_way(stage, session="7")
+    posting = Hold(
+        "zimmer", "POST https://notion.test/token", until=lambda event: event.name == "ended" and event.actor == "tab 2"
+    )
+    ran = run_world(
+        finishing(landed), servers=stage.servers, rows=rows, others={"tab 2": clicking_in_the_session}, holds=[posting]
+    )
+    assert len(ran.named("oauth.started")) == 1
+    assert ran.named("session.resumed") == [{"servers": ["notion"]}]
+    assert flow_rows(ran) == []
+    assert_whole(ran, stage)
+
+
 # --- kill -9
 
 
@@ -294,6 +319,40 @@ def test_whoever_dies_at_any_point_of_a_completion_leaves_no_half_row_and_no_flo
         assert flow_rows(again) == []
         outcomes.add((bool(flow_rows(ran)), before, bool(credential_rows(ran))))
     assert outcomes == {(True, 0, False), (False, 0, False), (False, 1, False), (False, 1, True)}
+
+
+@pytest.mark.requirement("reconnect-parked-release-via-own-initiate", "gate-initiate-short-circuit-retries")
+@pytest.mark.parametrize("finishing", [returning, pasting])
+def test_whenever_a_completion_dies_beside_another_click_the_next_click_gets_the_session_going(
+    finishing: Callable[[Landed], Program],
+) -> None:
+    stuck = []
+    for point in range(MOST_POINTS):
+        stage = stage_of("notion")
+        rows, [landed] = under_way(stage, session="7")
+        others = {"tab 2": clicking_in_the_session, "sweep": sweeping}
+        kill = Fault("kill", actor="zimmer", drawn=True, times=1)
+        ran = run_world(
+            finishing(landed), servers=stage.servers, rows=rows, others=others, faults=[kill],
+            decisions=Listed([point % 3] * point + [1]),
+        )  # fmt: skip
+        again = run_world(whole_flow_or_none(stage), servers=stage.servers, rows=dict(ran.simulation.table.committed))
+        row = again.row("sessions", "7")
+        assert row is not None
+        stuck += [] if row["status"] == "waiting" and credential_rows(again) else [point]
+        assert_whole(again, stage)
+    assert stuck == []
+
+
+def whole_flow_or_none(stage: Stage) -> Program:
+    """A click on the session's own button, and the consent if one is asked for."""
+
+    async def program(world: World) -> None:
+        started = await initiate(world, DEPS, server_name="notion", session="7")
+        if started.flow_state is not None:
+            await finish(world, DEPS, started, stage)
+
+    return program
 
 
 @pytest.mark.requirement("flow-pending-flow-one-per-server")

@@ -28,6 +28,7 @@ from scenarios.units.oauth_house import (
     only,
     parked,
     stored,
+    stored_flow,
 )
 from scenarios.units.oauth_run import Answers
 
@@ -345,3 +346,12 @@ def test_an_active_credential_resumes_the_session_whose_runtime_never_honoured_i
     assert answers.asked == []
     both = click(rows={**stored(), **parked("7", "notion", "linear")}, session="7")
     assert both.result.message == "notion is already authorized."
+
+
+@pytest.mark.requirement("gate-initiate-short-circuit-retries", "reconnect-parked-release-via-own-initiate")
+def test_a_click_releases_a_session_whose_server_was_authorized_elsewhere_while_its_own_consent_was_open() -> None:
+    begun = {**stored_flow("S1", session="7"), **stored_flow("S2"), **stored_flow("S3", session="8")}
+    ran = click(rows={**stored(), **begun}, session="7")
+    assert ran.result.message == "notion is already authorized — retrying the session."
+    assert ran.named("session.resumed") == [{"servers": ["notion"]}]
+    assert sorted(flow["state"] for flow in flow_rows(ran)) == ["S2", "S3"]

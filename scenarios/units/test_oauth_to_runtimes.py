@@ -10,6 +10,7 @@ import pytest
 
 from fake_runtimes.plan import Plan, Turn
 from fake_runtimes.profile import load_profile
+from fake_servers.oauth import Answer as Scripted
 from harness.reference.oauth.settings import OAuthSettings
 from harness.reference.oauth.web import initiate
 from harness.reference.session.job import run_session
@@ -75,3 +76,14 @@ def test_a_connector_that_was_authorized_from_its_page_serves_sessions_of_every_
     ran = authorized_and_run(stage, ("claude", "codex"), None, LINEAR)
     assert [details["runtime"] for details in ran.named("credential.injected")] == ["claude", "codex"]
     assert len(stage.authorization.received("token")) == 1
+
+
+@pytest.mark.requirement("flow-tokens-land-in-runtime-store", "flow-store-upsert-by-key")
+@pytest.mark.parametrize("runtime", sorted(PROFILES))
+@pytest.mark.parametrize("seconds", [1e308, 10**18])
+def test_a_token_that_is_said_to_live_for_ever_reaches_the_runtime(runtime: str, seconds: float) -> None:
+    stage = stage_of("notion", token_answers=(Scripted(says={"expires_in": seconds}),))
+    ran = authorized_and_run(stage, (runtime,), SESSION)
+    assert ran.result == [0]
+    assert [details["runtime"] for details in ran.named("credential.injected")] == [runtime]
+    assert "notion" in {details["server"] for details in ran.named("server.connected")}

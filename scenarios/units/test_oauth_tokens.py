@@ -9,10 +9,16 @@ import pytest
 
 from harness.reference.credentials.row import Credential
 from harness.reference.credentials.state import credential_state
+from harness.reference.oauth.check import Check
+from harness.reference.oauth.clients import Client, registered_client
+from harness.reference.oauth.discovery import discovered
 from harness.reference.oauth.exchange import exchange_form, exchanged
 from harness.reference.oauth.flows import flow_of, granted
+from harness.reference.oauth.initiation import flow_on, registered_grounds
 from harness.reference.oauth.paste import pasted_code
+from harness.reference.oauth.server import remote_server
 from harness.reference.oauth.tokens import (
+    LONGEST_LIFETIME_SECONDS,
     TokenAnswer,
     lifetime_seconds,
     parse_body,
@@ -21,7 +27,7 @@ from harness.reference.oauth.tokens import (
     token_members,
 )
 from harness.world import Response
-from scenarios.units.oauth_house import HOSTED, stored_flow
+from scenarios.units.oauth_house import HOSTED, deployment, stored_flow
 from scenarios.units.oauth_run import START_SECONDS
 
 FLOW = flow_of(next(iter(stored_flow().values())))
@@ -233,12 +239,16 @@ def test_a_nested_user_token_wins_as_a_whole(body: dict[str, Any] | None, expect
         (0, 0.0),
         ("0", 0.0),
         (-5, -5.0),
-        (10**20, 1e20),
+        (10**20, LONGEST_LIFETIME_SECONDS),
+        (1e308, LONGEST_LIFETIME_SECONDS),
+        (-1e308, -LONGEST_LIFETIME_SECONDS),
+        ("9" * 300, LONGEST_LIFETIME_SECONDS),
         ("", None),
         ("soon", None),
-        (float("inf"), None),
+        (float("inf"), LONGEST_LIFETIME_SECONDS),
         (float("nan"), None),
-        (10**400, None),
+        (10**400, LONGEST_LIFETIME_SECONDS),
+        (-(10**400), -LONGEST_LIFETIME_SECONDS),
         (True, None),
         ([60], None),
         ({}, None),
@@ -344,6 +354,28 @@ def test_a_credential_has_all_that_the_flow_knew() -> None:
     )
     without = granted(flow, TokenAnswer("a"), START_SECONDS)
     assert (without.expires_at, without.scopes) == (None, "read write")
+
+
+@pytest.mark.requirement("https-secrets-not-in-logs")
+def test_no_representation_of_a_deployment_or_of_what_was_discovered_holds_a_secret() -> None:
+    endpoint = "https://id:s3cret@as.test/"
+    block = {"clientId": "c", "clientSecret": "s3cret"}
+    entry = {"type": "http", "url": "https://n.test/mcp?key=${KEY}", "headers": {"X-Org": "s3cret"}, "oauth": block}
+    client = {"authorization_endpoint": endpoint, "token_endpoint": endpoint, "client_id": "c"}
+    deps = deployment({"n": entry}, registered={"n": client}, variables={"KEY": "s3cret"})
+    server = remote_server(deps.catalog.require("n"), deps.lookup)
+    assert server.url.endswith("?key=s3cret")
+    found = discovered(
+        {**client, "registration_endpoint": endpoint, "issuer": "https://as.test"}, server.url, None, scopes=None
+    )
+    registered = registered_client(deps.settings, "n")
+    assert registered is not None
+    grounds = registered_grounds(registered, server.url)
+    flow = flow_on(grounds, server, None, HOSTED, manual=False)
+    check = Check(required=True, determination="advertised_required", discovered=found, client=Client("c", "s3cret"))
+    shown = repr([deps, server, found, registered, grounds, flow, check, granted(flow, TokenAnswer("a"), 0.0)])
+    assert "s3cret" not in shown
+    assert "as.test" in shown
 
 
 def test_no_representation_holds_a_secret() -> None:

@@ -558,6 +558,20 @@ def test_an_entry_in_chunks_counts_if_all_are_there_and_the_digest_fits(base, ch
         assert manifest_of(base) is None
 
 
+@pytest.mark.requirement("reconcile-pi-probe-chunked-entry")
+@pytest.mark.parametrize("split", range(1, 40))
+def test_an_entry_may_be_split_within_a_character(split):
+    payload = json.dumps({"serverUrl": URL, "tokens": {"accessToken": "a\U0001d11e\u00e9"}}, ensure_ascii=False)
+    units = payload.encode("utf-16-le")
+    at = units.index("\U0001d11e".encode("utf-16-le")) - 40 + 2 * split
+    digest = sha256(payload.encode()).hexdigest()[:16]
+    parts = [part.decode("utf-16-le", "surrogatepass") for part in (units[:at], units[at:])]
+    texts = {"": manifest(2, digest)} | {f".chunk.{digest}.{number}": part for number, part in enumerate(parts)}
+    pair = stored_pair(texts)
+    assert pair is not None
+    assert pair.access_token == "a\U0001d11e\u00e9"
+
+
 def test_the_digest_of_the_chunks_is_the_first_sixteen_digits_over_the_whole_text():
     assert sha256(PAYLOAD.encode()).hexdigest()[:16] == DIGEST
 

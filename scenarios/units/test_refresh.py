@@ -236,7 +236,18 @@ def test_a_server_that_never_answers_is_given_up_after_thirty_seconds():
 
 
 @pytest.mark.requirement("refresh-unexpected-error-class")
-@pytest.mark.parametrize("body", ["not json", "access_token=n&refresh_token=r", "<html></html>", "", "[" * 100_000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "not json",
+        "access_token=n&refresh_token=r",
+        "<html></html>",
+        "",
+        "[" * 100_000,
+        '{"access_token": "n", "expires_in": NaN}',
+        '{"access_token": "n", "expires_in": Infinity}',
+    ],
+)
 def test_a_good_status_that_cannot_be_read_is_told_as_an_error_and_changes_nothing(body):
     row = credential()
     result, ran = result_of(row, answer(200, body))

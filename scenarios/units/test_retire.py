@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.reference.credentials import table
 from harness.reference.credentials.adoption import Retirement, adopted, token_digest
 from harness.reference.credentials.reconcile import Reconciler
 from harness.reference.credentials.retire import RETIREMENTS, retire, retired
@@ -234,6 +235,37 @@ def test_what_a_runtime_refreshes_after_a_retirement_counts_and_so_does_a_new_au
     assert adopted(again, pair_of(60), past) is not None
 
 
+@pytest.mark.requirement("reconcile-retired-credential-stays-dead", "reconcile-scoped-revocation-limit")
+def test_what_was_retired_by_name_stays_out_after_a_new_authorization_that_lives_shorter():
+    past = Retirement(token_digest("row-access"), NOW + HOUR, (token_digest("row-access"), token_digest("row-refresh")))
+    again = row_of(access_token="again-access", refresh_token="again-refresh", expires_at=NOW + HOUR / 2)
+    assert adopted(again, DEAD) is not None
+    assert adopted(again, DEAD, past) is None
+    assert adopted(again, replace(DEAD, access_token="another"), past) is None
+    assert adopted(again, replace(DEAD, refresh_token="another"), past) is None
+    assert adopted(again, pair_of(HOUR), past) is not None
+    # A provider that gives the same refresh token again has taken nothing back.
+    same = replace(again, refresh_token="row-refresh")
+    assert adopted(same, replace(DEAD, access_token="another"), past) is not None
+
+
+@pytest.mark.requirement("reconcile-retired-credential-stays-dead", "gate-retire-then-reconcile-property")
+def test_a_copy_that_a_slow_spawn_wrote_after_a_retirement_does_not_replace_the_next_authorization():
+    again = row_of(access_token="again-access", refresh_token="again-refresh", expires_at=NOW + HOUR / 2)
+
+    async def program(world: World) -> Any:
+        await retiring()(world)
+        await Store("claude").change(world, lambda _held: {KEY: DEAD})
+        await authorizing(again)(world)
+        spawned = await reconciling("claude")(world)
+        await retiring("pi")(world)
+        return [spawned, await reconciling("claude")(world)]
+
+    ran = run_world(program, rows=stored(ROW), files=holding(DEAD))
+    assert ran.result == [None, None]
+    assert (row_after(ran).access_token, row_after(ran).refresh_token) == ("again-access", None)
+
+
 @pytest.mark.requirement("reconcile-scoped-revocation-limit")
 def test_retiring_twice_keeps_what_was_retired_first_in_mind():
     async def program(world: World) -> Any:
@@ -308,6 +340,26 @@ def test_whoever_reconciles_beside_a_retirement_the_row_ends_retired():
         assert copies(ran) == set(), f"seed {seed}"
         adopted_before += len(ran.named("credential.adopted"))
     assert adopted_before > 0, "no reconciliation came before the retirement"
+
+
+@pytest.mark.requirement("gate-retire-race-with-reconcile", "gate-retire-then-reconcile-property")
+def test_a_pair_that_zimmer_renewed_and_handed_over_beside_a_retirement_is_retired_with_it():
+    """There is no moment at which the row has ended and its copy is not yet known for what it is."""
+    fresh = pair_of(2 * HOUR, server_url=URL)
+
+    async def renewing(world: World) -> None:
+        values = {"access_token": "new-access", "refresh_token": "new-refresh", "expires_at": fresh.expires_at}
+        await table.change(world, KEY, lambda row: replace(row, **values) if row and row.refresh_token else row)
+        await Store("claude").change(world, lambda held: {**held, KEY: fresh})
+
+    renewed = 0
+    for seed in range(200):
+        others = {"refresh": renewing, "spawn": reconciling("claude", at=float(seed % 3)), "job": reconciling("claude")}
+        ran = raced(seed, ROW, holding(DEAD), others=others)
+        assert row_after(ran).refresh_token is None, f"seed {seed}"
+        assert not state_at(row_after(ran), ran.simulation.now).active, f"seed {seed}"
+        renewed += row_after(ran).access_token == "new-access"
+    assert renewed > 20, "the renewal hardly ever came first"
 
 
 @pytest.mark.requirement("gate-retire-race-with-reconcile")

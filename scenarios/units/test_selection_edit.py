@@ -1,4 +1,4 @@
-"""An edit of a session's servers or plugins: whoever is new is asked, and an idle session that needs a human is failed."""
+"""An edit of a session's servers or plugins: who is new is asked, and an idle session that needs a human is failed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def edited(answers: Mapping[str, Any] | None = None, **more: Any) -> Session:
     then = more.pop("then", None)
 
     async def program(world: World, order: Order) -> Any:
-        deps = OAuthDeps(order.catalog, {}.get, more.get("oauth", OAuthSettings("zimmer.example.com")))
+        deps = OAuthDeps(order.catalog, order.lookup, more.get("oauth", OAuthSettings("zimmer.example.com")))
         blocked = await edit_selection(world, SESSION, deps, **lists)
         return blocked if then is None else await then(world, order)
 

@@ -156,7 +156,17 @@ def test_where_nobody_listens_nothing_was_sent():
 
 
 @pytest.mark.parametrize(
-    "url", ["not a url", "http://", "ftp://127.0.0.1/", "http://[x", "http://x.invalid/", "http://a..b/"]
+    "url",
+    [
+        "not a url",
+        "http://",
+        "ftp://127.0.0.1/",
+        "http://[x",
+        "http://x.invalid/",
+        "http://a..b/",
+        "http://xn--/",
+        "http://127.0.0.1:99999/",
+    ],
 )
 def test_what_names_no_host_is_sent_nowhere(url):
     assert sent(url) == "NotSent('dns')"

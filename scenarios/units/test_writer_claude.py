@@ -11,6 +11,7 @@ from fake_servers.mcp import Behaviour
 from harness.reference.credentials.writers.claude import ClaudeWriter, fresher_on_disk, write_account
 from harness.reference.credentials.writers.registry import session_writer
 from harness.reference.credentials.writers.staging import stage
+from harness.reference.credentials.writers.store_file import LOCK_SECONDS
 from harness.world import World
 from harness.world.model import Fault, Hold, Seeded
 from scenarios.claude_runs import HOME as FAKE_HOME
@@ -119,6 +120,13 @@ def test_a_store_that_is_missing_or_no_object_reads_as_empty_and_is_replaced(tex
     ran = run_writers(writing(WRITER, full()), files=files)
     assert ran.json(CLAUDE_STORE) == {"mcpOAuth": {KEY: ENTRY}}
     assert ran.text(f"{CLAUDE_STORE}.unreadable") == (text if text and text.strip() else None)
+
+
+@pytest.mark.requirement("writers-claude-keeps-other-blocks", "store-other-blocks-kept")
+def test_a_byte_order_mark_costs_no_block_of_the_file():
+    ran = run_writers(writing(WRITER, full()), files={CLAUDE_STORE: "\ufeff" + json.dumps(OTHERS)})
+    assert ran.json(CLAUDE_STORE) == {**OTHERS, "mcpOAuth": {**OTHERS["mcpOAuth"], KEY: ENTRY}}
+    assert not ran.exists(f"{CLAUDE_STORE}.unreadable")
 
 
 @pytest.mark.requirement("writers-missing-store-not-error")
@@ -231,6 +239,15 @@ def test_writers_that_are_forced_between_one_anothers_read_and_write_lose_nothin
     assert written["x"] == OTHERS["x"]
 
 
+def test_a_lock_that_is_somebody_elses_locks_all_the_same():
+    made = run_writers(
+        reading(WRITER), files={f"{CLAUDE}/{LOCK}": ""}, modes={f"{CLAUDE}/{LOCK}": 0o666}, directories={CLAUDE: 0o777}
+    )
+    ran = run_writers(writing(WRITER, full()), before=made, user=1000)
+    assert ran.result == CLAUDE_STORE
+    assert ran.mode(f"{CLAUDE}/{LOCK}") == 0o666
+
+
 @pytest.mark.requirement("writers-claude-lock", "store-three-writers-one-file", "store-lock-shared-with-account-writer")
 @pytest.mark.parametrize("seed", range(12))
 def test_twenty_spawns_and_a_rotation_of_the_account_in_any_order_lose_nothing(seed):
@@ -270,6 +287,21 @@ def test_a_holder_that_stands_still_costs_a_minute_and_an_error_not_for_ever():
     ran = run_writers(writing(WRITER, naming(1)), writing(WRITER, naming(2)), holds=[stuck, after])
     assert isinstance(ran.errors.get("zimmer2"), TimeoutError)
     assert list(ran.json(CLAUDE_STORE)["mcpOAuth"]) == ["s1|0123456789abcdef"]
+
+
+@pytest.mark.requirement("store-cli-does-not-lock", "store-atomic-replace")
+def test_a_file_that_the_runtime_is_about_to_rename_is_not_swept_away_as_a_left_over():
+    rotated = json.dumps({"mcpOAuth": {"theirs|1": {"accessToken": "rotated"}}})
+
+    async def runtime(world: World) -> None:
+        await world.files.write_atomic(CLAUDE_STORE, rotated.encode(), mode=0o600)
+
+    hold = Hold("zimmer2", f"rename {CLAUDE_STORE}", lambda event: event.actor == "zimmer" and event.name == "ended")
+    after = Hold("zimmer", f"lock {CLAUDE}/{LOCK}", lambda event: False, limit_seconds=1)
+    ran = run_writers(writing(WRITER, full()), runtime, files={CLAUDE_STORE: "{}"}, holds=[hold, after])
+    assert ran.errors == {}
+    assert ran.result == CLAUDE_STORE
+    assert ran.text(CLAUDE_STORE) == rotated
 
 
 @pytest.mark.requirement("store-lock-per-directory")
@@ -351,7 +383,7 @@ def test_a_write_killed_anywhere_leaves_the_old_file_or_the_new_and_the_next_one
         assert ran.text(CLAUDE_STORE) in (before, new), f"point {points}"
         for name in ran.names(CLAUDE):
             assert ran.mode(f"{CLAUDE}/{name}") == 0o600
-        again = run_writers(writing(WRITER, full()), before=ran)
+        again = run_writers(writing(WRITER, full()), before=ran, start_seconds=NOW + 2 * LOCK_SECONDS)
         assert again.text(CLAUDE_STORE) == new
         assert [name for name in again.names(CLAUDE) if name.endswith(".tmp")] == []
     assert points > 8

@@ -16,6 +16,7 @@ from harness.reference.credentials.writers.codex import CodexWriter
 from harness.reference.credentials.writers.keychain import NO_SUCH_ITEM, Item, Keychain, put_command, unverified
 from harness.reference.credentials.writers.registry import registered_writers, session_writer
 from harness.reference.credentials.writers.staging import stage
+from harness.reference.credentials.writers.store_file import LOCK_SECONDS
 from harness.world import World
 from harness.world.model import Fault, Hold, Seeded
 from scenarios.units.test_fake_codex_session import BOTH, HOME, run
@@ -26,6 +27,7 @@ from scenarios.units.writer_run import (
     HOUR_MS,
     KEY,
     LOCK,
+    NOW,
     NOW_MS,
     URL,
     bare,
@@ -236,7 +238,7 @@ def test_a_write_killed_anywhere_leaves_the_old_file_or_the_new_and_the_next_one
     for ran in killed_everywhere(writing(WRITER, full()), files={CODEX_STORE: before}):
         points += 1
         assert ran.text(CODEX_STORE) in (before, new), f"point {points}"
-        again = run_writers(writing(WRITER, full()), before=ran)
+        again = run_writers(writing(WRITER, full()), before=ran, start_seconds=NOW + 2 * LOCK_SECONDS)
         assert (again.text(CODEX_STORE), again.names(CODEX)) == (new, [".credentials.json"])
     assert points > 8
 

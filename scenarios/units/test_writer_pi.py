@@ -403,6 +403,24 @@ def test_deleting_removes_the_file_and_the_account_of_the_named_alone(files, gon
 
 
 @pytest.mark.requirement("writers-pi-plaintext-scope")
+def test_a_staged_file_goes_although_its_directory_is_a_link_and_nothing_beside_it():
+    kept = "/data/other/kept"
+    links = {NOTION.rpartition("/")[0]: "/data/other"}
+    files = {"/data/other/tokens.json": "{}", kept: "theirs"}
+    ran = run_writers(deleting(WRITER, "notion"), files=files, links=links)
+    assert (ran.result, ran.exists(NOTION), ran.exists("/data/other/tokens.json")) == (("notion",), False, False)
+    assert ran.text(kept) == "theirs"
+
+
+@pytest.mark.requirement("writers-pi-plaintext-scope")
+def test_in_a_directory_that_is_somebody_elses_a_token_lies_in_a_private_one_of_its_own():
+    made = run_writers(reading(WRITER, []), directories={PI: 0o1777})
+    ran = run_writers(writing(WRITER, full()), before=made, user=1000)
+    assert (ran.result, ran.json(NOTION)) == (PI, ENTRY)
+    assert [ran.mode(place) for place in (PI, NOTION.rpartition("/")[0], NOTION)] == [0o1777, 0o700, 0o600]
+
+
+@pytest.mark.requirement("writers-pi-plaintext-scope")
 def test_what_was_never_taken_over_goes_with_the_session():
     async def body(world: World) -> None:
         await WRITER.write(world, [full(), full("linear")])

@@ -214,6 +214,7 @@ def run_writers(
     decisions: Decisions | None = None,
     launcher: Launched = launched,
     before: WriterRun | None = None,
+    start_seconds: float = NOW,
 ) -> WriterRun:
     """Run bodies as actors `zimmer`, `zimmer2`, ... of one user, over the files given or those of an earlier run."""
     started: list[tuple[str, ...]] = []
@@ -228,7 +229,7 @@ def run_writers(
         launcher=launch,
         faults=faults,
         holds=holds,
-        start_seconds=NOW,
+        start_seconds=start_seconds,
         longest_stall_seconds=5,
     )
     tree = simulation.tree

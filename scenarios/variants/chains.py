@@ -8,6 +8,7 @@ from harness.reference.credentials.writers import store_file
 from harness.reference.session.injection import hand_over as hand_over_rule
 from harness.reference.session.injection import inject as inject_rule
 from harness.requirements.variants import variant
+from harness.scenario import holes
 
 RECONCILE = "harness.reference.credentials.reconcile"
 INJECTION = "harness.reference.session.injection"
@@ -22,7 +23,7 @@ BURNED = ("refresh-chain-never-burned",)
 )
 async def nothing_is_adopted(self, key):
     """The row is written over whatever a runtime has renewed."""
-    return None
+    return
 
 
 @variant(f"{INJECTION}:inject", catches=("writers-written-at-every-spawn",))
@@ -32,7 +33,7 @@ async def a_follow_up_is_given_nothing(world, order, ready, judged, variables):
         await inject_rule(world, order, ready, judged, variables)
 
 
-@variant(f"{INJECTION}:hand_over", catches=("writers-failure-does-not-fail-spawn",))
+@variant(f"{INJECTION}:hand_over", catches=())
 async def a_store_that_cannot_be_written_ends_the_spawn(world, writer, servers):
     """One broken file keeps every session of the host from starting."""
     written = await hand_over_rule(world, writer, servers)
@@ -48,3 +49,60 @@ async def what_cannot_be_read_is_thrown_away(world, path, change, mode):
     if document is not None:
         await store_file.replace(world, path, document, mode)
     return result
+
+
+# --- monitors that would look away: a rule that is broken would pass for a race
+
+
+@variant(f"{CHAINS}:Monitor._judged_by", catches=BURNED)
+def whatever_is_presented_was_a_race(self, attempt, store):
+    """Nobody is ever asked what he had read."""
+    return "", holes.READ_THEN_ROTATED
+
+
+@variant("harness.scenario.duties:seen_in_time", catches=BURNED)
+def whoever_has_looked_once_has_looked(looks, since, now):
+    """A look of yesterday excuses today's request."""
+    return list(looks)
+
+
+@variant(f"{CHAINS}:Monitor._knew", catches=BURNED)
+def a_newer_pair_that_was_read_is_a_gap_of_the_rule(self, chain, read):
+    """The expiries are not compared."""
+    return "", holes.NO_LATER
+
+
+@variant("harness.scenario.duties:duty", catches=BURNED)
+def nobody_has_to_look_anywhere(seeker, store, family):
+    """Every store is another's business."""
+    return holes.ONE_SESSION
+
+
+@variant(f"{CHAINS}:Monitor._overwritten", catches=BURNED)
+def every_overwriting_is_a_race(self, actor, path, chain, before, after):
+    """Whoever had read the newer one may write the older one over it."""
+    return "", holes.OVERWRITTEN
+
+
+@variant(f"{LOSSES}:befell", catches=BURNED)
+def every_answer_may_have_been_lost(events, given):
+    """What a program threw away was lost on the way."""
+    return True
+
+
+@variant(f"{LOSSES}:is_given_up", catches=BURNED)
+def a_row_may_drop_what_it_likes(monitor, chain, newest, events):
+    """A chain that is in no row any more was given up."""
+    return True
+
+
+@variant("harness.scenario.chain_invariants:is_settled", catches=("refresh-ambiguous-never-in-band",))
+def everybody_knows_what_became_of_it(stage, attempt, since):
+    """A request without an answer was answered."""
+    return True
+
+
+@variant("harness.scenario.foreign:is_ours", catches=("store-other-blocks-kept",))
+def every_entry_is_ours(key, entry, known):
+    """Names and addresses are not compared."""
+    return True

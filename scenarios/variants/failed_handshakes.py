@@ -112,7 +112,7 @@ def a_rejected_key_is_tried_three_times(noted, rejected, others, now_seconds):
     together = {**{name: known.get(name) for name in rejected}, **others}
     kept = [each for each in noted.get(ladder.DEGRADED) or () if each["name"] not in rejected]
     made = ladder.climb({**noted, ladder.DEGRADED: kept}, together, now_seconds)
-    return made._replace(routes=dict.fromkeys(together, made.route))
+    return made._replace(routes=dict.fromkeys(together, "retry" if made.route == "retry" else "degrade"))
 
 
 # --- what is stored
@@ -178,11 +178,13 @@ def the_worst_member_decides_for_all(metadata, failed, classes, now_seconds):
 
 @variant(f"{ROUTES}:with_ladder", catches=("failure-verdict-order-invariant",))
 def the_first_server_decides_for_those_behind_it(noted, rejected, others, now_seconds):
-    """Ends its loop with the first name of the alphabet's second half."""
+    """Ends its loop with the first that can be tried again: all behind it are left out."""
     made = decide_rule(noted, others, now_seconds) if others else ladder.climb(noted, {}, now_seconds)
     first = next(iter((*others, *rejected)), None)
-    taken = "retry" if made.route == "retry" and first in others else "degrade"
-    return made._replace(routes={name: taken if name == first else "degrade" for name in (*rejected, *others)})
+    routes: dict[str, ladder.Route] = dict.fromkeys((*rejected, *others), "degrade")
+    if made.route == "retry" and first in others:
+        routes[str(first)] = "retry"
+    return made._replace(routes=routes)
 
 
 @variant(f"{ROUTES}:route", catches=("gate-mixed-oauth-wins", "failure-oauth-ends-the-pass"))

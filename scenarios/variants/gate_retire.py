@@ -7,6 +7,7 @@ from dataclasses import replace
 from harness.reference.credentials import table
 from harness.reference.credentials.retire import delete_copies as delete_copies_rule
 from harness.reference.credentials.retire import end_row as end_row_rule
+from harness.reference.credentials.retire import note as note_rule
 from harness.reference.credentials.retire import retired as retired_rule
 from harness.requirements.variants import variant
 
@@ -68,12 +69,22 @@ async def a_store_that_fails_is_passed_over(world, row, writers):
 @variant(f"{RETIRE}:delete_copies", catches=("gate-retire-race-with-reconcile",))
 async def the_row_goes_first(world, row, writers):
     """Retires the row and deletes the copies afterwards: in between they are adopted."""
-    await end_row_rule(world, row.credential_key)
+    await end_row_rule(world, row.credential_key, row)
     await delete_copies_rule(world, row, writers)
 
 
+@variant(f"{RETIRE}:end_row", catches=("gate-retire-race-with-reconcile", "gate-retire-then-reconcile-property"))
+async def what_the_row_was_worth_is_noted_afterwards(world, key, found):
+    """Between the two a copy of what was renewed meanwhile is later than anything that is known."""
+    before = await table.find(world, key)
+    await table.change(world, key, lambda row: None if row is None else retired_rule(row, world.clock.now()))
+    if before is not None:
+        await note_rule(world, before)
+    return before
+
+
 @variant(f"{RETIRE}:end_row", catches=("gate-retire-drops-refresh-token",))
-async def the_row_is_deleted(world, key):
+async def the_row_is_deleted(world, key, found):
     """Removes the row, and with it whatever else it says."""
     before = await table.find(world, key)
     await table.change(world, key, lambda _row: None)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from harness.reference.session import ladder
+from harness.reference.session import ladder, rows
 from harness.reference.session.failed_handshakes import decided as decided_rule
 from harness.reference.session.failed_handshakes import lines_of as lines_of_rule
+from harness.reference.session.gate import Judged
 from harness.reference.session.job import heal_failed as heal_failed_rule
 from harness.reference.session.ladder import climb as climb_rule
 from harness.reference.session.ladder import retired as retired_rule
@@ -62,7 +63,7 @@ def every_server_is_on_both_ways(taken, names):
 @variant(f"{PASS}:decided", catches=("failure-mixed-pass-single-write", "failure-ladder-counter-fields"))
 async def the_record_is_written_after_the_retry(world, order, failures, classes, turn):
     """Two writes, with a point between them at which a crash forgets the verdict."""
-    calm = {name: "other" if found == "rejected" else found for name, found in classes.items()}
+    calm = {name: found for name, found in classes.items() if found != "rejected"}
     rejected = [failure for failure in failures if classes.get(failure.name) == "rejected"]
     await decided_rule(world, order, [each for each in failures if each not in rejected], calm, turn)
     await world.clock.sleep(0.5)
@@ -251,3 +252,64 @@ def the_list_has_no_instruction(record):
 def the_words_of_a_server_go_in_as_they_are(text):
     """Lets a server speak to the agent."""
     return str(text or "")
+
+
+# --- around the pass
+
+
+@variant(f"{LADDER}:handed_back", catches=("failure-retire-rearms-ladder",))
+def a_spent_counter_survives(metadata):
+    """Leaves a server out again at its next blip."""
+    return metadata
+
+
+@variant(f"{JOB}:retire", catches=("failure-record-free-reconnect", "failure-retire-rearms-ladder"))
+async def a_mended_server_stays_left_out(world, order, connected):
+    """Notes nothing of a server that has come back."""
+    return
+
+
+@variant(f"{LADDER}:climb", catches=("failure-ladder-first-success-ends", "failure-replay-uncalled-fallback"))
+def a_server_is_recorded_with_its_first_retry(metadata, new, now_seconds):
+    """Writes it off, and forgets to take it back."""
+    made = climb_rule(metadata, new, now_seconds)
+    return made._replace(route="degrade", after_seconds=0, metadata=ladder.left_out(metadata, new, now_seconds, "gone"))
+
+
+@variant(f"{PASS}:decided", catches=("failure-record-config-untouched",))
+async def a_server_that_is_left_out_leaves_the_selection(world, order, failures, classes, turn):
+    """Deletes it, so that it never comes back."""
+    decision = await decided_rule(world, order, failures, classes, turn)
+    gone = decision.on("degrade")
+    await rows.change(
+        world,
+        order.session,
+        lambda values: {**values, "mcp_servers": [name for name in rows.chosen(values) if name not in gone]},
+    )
+    return decision
+
+
+@variant("harness.reference.session.gate:is_listed", catches=("failure-gate-remote-may-need-oauth",))
+def only_one_type_may_need_a_sign_in(entry):
+    """Checks `http` alone."""
+    return entry.type == "http"
+
+
+@variant(
+    "harness.reference.session.gate:check",
+    catches=("failure-gate-before-spawn", "failure-gate-parks-session", "failure-gate-block-not-degrade"),
+)
+async def nobody_is_asked_before_the_spawn(world, order, ready):
+    """Starts, and leaves out whoever fails."""
+    await rows.change(
+        world,
+        order.session,
+        lambda values: rows.with_metadata(values, ladder.left_out(rows.metadata(values), {"notion": None}, 0.0)),
+    )
+    return Judged()
+
+
+@variant(f"{LADDER}:is_settled", catches=("failure-ladder-hang-is-not-stable",))
+def a_process_that_is_up_is_stable(selected, connected, recorded):
+    """Hands the budget back while a server hangs: the ladder never ends."""
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import parse_qsl, quote_plus
 
 from harness.reference.credentials.state import credential_state as credential_state_rule
 from harness.reference.oauth import flows
@@ -54,6 +55,20 @@ def the_callback_is_always_http(app_host):
 def the_challenge_is_the_verifier(verifier):
     """The plain method under the name of S256."""
     return verifier
+
+
+@variant(f"{CONSENT}:kept_query", catches=("flow-authorization-url",))
+def an_endpoints_own_query_is_replaced(query, ours):
+    """Loses the tenant that the endpoint names."""
+    return []
+
+
+@variant(f"{CONSENT}:kept_query", catches=("flow-authorization-url",))
+def an_endpoints_own_query_is_written_anew(query, ours):
+    """Decodes what is no UTF-8, and encodes something else."""
+    return [
+        f"{name}={quote_plus(value)}" for name, value in parse_qsl(query, keep_blank_values=True) if name not in ours
+    ]
 
 
 @variant(f"{CONSENT}:authorization_parameters", catches=("flow-authorization-url",))
@@ -207,9 +222,18 @@ async def a_destroyed_session_leaves_its_flows(world, session):
 
 
 @variant(f"{FLOWS}:is_of_pair", catches=("authorize-restart-replaces-own-flow", "flow-pending-flow-one-per-server"))
-def a_start_replaces_every_flow_of_the_server(other, flow):
+def a_start_replaces_every_flow_of_the_server(flow, session, server_name):
     """Breaks another session's consent."""
-    return other.server_name == flow.server_name
+    return flow.server_name == server_name
+
+
+@variant(
+    f"{FLOWS}:delete_of_pair",
+    catches=("gate-initiate-short-circuit-retries", "reconnect-parked-release-via-own-initiate"),
+)
+async def a_consent_that_nobody_needs_stays_open(world, session, server_name):
+    """Keeps the session parked for a day over a flow of a server that is authorized."""
+    return 0
 
 
 @variant(f"{FLOWS}:claim", catches=("flow-callback-single-use", "authorize-state-single-use"))

@@ -132,6 +132,15 @@ def only_the_very_pair_is_refused(row, pair, retirement):
     return retirement is not None and row.refresh_token is None and pair.access_token == row.access_token
 
 
+@variant(
+    f"{ADOPTION}:holds_what_was_retired",
+    catches=("reconcile-retired-credential-stays-dead", "gate-retire-then-reconcile-property"),
+)
+def an_authorization_makes_a_retirement_history(row, pair, retirement):
+    """A retired pair that would have lived longer replaces what a human has authorized since."""
+    return False
+
+
 # --- when and how -----------------------------------------------------------------------------------------------------
 
 

@@ -442,3 +442,9 @@ def an_expired_row_needs_a_human(expires_in_s, refresh_token, token_endpoint, re
     """Offers to authorize again what the job is going to renew."""
     found = credential_state_rule(expires_in_s, refresh_token, token_endpoint, refresh_token_unsupported)
     return found._replace(can_refresh=False, requires_reauth=not found.active)
+
+
+@variant("harness.reference.credentials.refresh_answer:refuse_constant", catches=("refresh-unexpected-error-class",))
+def nan_is_json(name):
+    """Reads a lifetime that is no number as none: the token never expires."""
+    return

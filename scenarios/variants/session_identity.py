@@ -49,15 +49,18 @@ async def another_address_re_arms_the_throttle(world, row, server, runtime):
     )
 
 
+def replaced_by(row):
+    """A change to this row, whatever is stored."""
+    return lambda _stored: row
+
+
 @variant(f"{INJECTION}:hand_over", catches=("reconcile-uses-resolved-identity",))
 async def the_store_is_asked_for_the_new_key_alone(world, writer, servers):
     """Notes the new address before it has taken over what the runtime rotated at the old one."""
     for server in servers:
         row = await table.find(world, server.credential_key)
         if row is not None:
-            await table.change(
-                world, row.credential_key, lambda stored, to=server: identified_rule(stored, to, writer.runtime)
-            )
+            await table.change(world, row.credential_key, replaced_by(identified_rule(row, server, writer.runtime)))
     return await hand_over_rule(world, writer, servers)
 
 

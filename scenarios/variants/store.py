@@ -250,3 +250,9 @@ async def the_runtime_takes_zimmers_lock(self, entry):
 async def a_consent_leaves_the_memory_to_the_next_spawn(world, server_name):
     """Stores the tokens, and lets the runtimes go on believing that the server wants a sign-in."""
     return ()
+
+
+@variant(f"{STORE_FILE}:remove_unused", catches=("store-cli-does-not-lock", "store-atomic-replace"))
+async def every_temporary_file_is_a_left_over(world, path, until):
+    """Takes away what the runtime, which knows nothing of the lock, is about to rename."""
+    await world.files.remove(path)

@@ -7,7 +7,7 @@ here, and saying so is the schema's part (see `schema`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -29,9 +29,9 @@ class OAuthBlock:
     """
 
     client_id: str | None
-    client_secret: str | None
+    client_secret: str | None = field(repr=False)
     redirect_uri: str | None
-    raw: Mapping[str, Any]
+    raw: Mapping[str, Any] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,15 @@ class Entry:
     """
 
     name: str
-    raw: Mapping[str, Any]
+    raw: Mapping[str, Any] = field(repr=False)
     title: str
     description: str | None
     type: str | None
     command: str | None
     args: tuple[Any, ...]
-    env: Mapping[str, Any]
+    env: Mapping[str, Any] = field(repr=False)
     url: str | None
-    headers: Mapping[str, Any]
+    headers: Mapping[str, Any] = field(repr=False)
     oauth: OAuthBlock
     default_in_roots: tuple[str, ...]
     unavailable: str | None

@@ -33,10 +33,14 @@ END_OF_TIME_SECONDS = 1e15
 
 
 class Retirement(NamedTuple):
-    """What a retired row was worth: which token it held, and the expiry that retiring it took away (None: none)."""
+    """What a retired row was worth: which token it held, and the expiry that retiring it took away (None: none).
+
+    `tokens` are the digests of all that this credential's retirements have ended, access and refresh tokens.
+    """
 
     access_token_digest: str
     expires_at: float | None
+    tokens: tuple[str, ...] = ()
 
 
 def adopted(row: Credential, pair: RuntimePair | None, retirement: Retirement | None = None) -> Credential | None:
@@ -126,15 +130,29 @@ def belongs_to_retired_chain(row: Credential, pair: RuntimePair, retirement: Ret
     (reconcile-scoped-revocation-limit).
 
     Retiring moved the row's expiry into the past, so the expiry before that is what a pair is measured with. Once the
-    row holds another token it has been authorized again, and the retirement is history.
+    row holds another token it has been authorized again: an expiry says nothing of the retirement any more, but what
+    was retired by name never comes back.
     """
-    if retirement is None or not is_blank(row.refresh_token):
+    if retirement is None:
+        return False
+    if holds_what_was_retired(row, pair, retirement):
+        return True
+    if not is_blank(row.refresh_token):
         return False
     if retirement.access_token_digest != token_digest(row.access_token):
         return False
     if retirement.expires_at is None or pair.expires_at is None:
         return True
     return pair.access_token == row.access_token or pair.expires_at <= retirement.expires_at
+
+
+def holds_what_was_retired(row: Credential, pair: RuntimePair, retirement: Retirement) -> bool:
+    """A token of it is one that was retired, and that the row has no more.
+
+    Such a pair may expire later than what a new authorization gave: one server does not always grant the same time.
+    """
+    new = {pair.access_token, pair.refresh_token} - {row.access_token, row.refresh_token, None}
+    return any(token_digest(token) in retirement.tokens for token in new if token is not None)
 
 
 def token_digest(access_token: str) -> str:

@@ -38,8 +38,17 @@ def stringify(value: Any) -> str:
 
 def quoted(text: str) -> str:
     """A text in quotes. Non-ASCII, `/`, `& < >` and U+2028 stay raw; a lone surrogate is escaped."""
-    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    return '"' + ESCAPED.sub(_escape, joined) + '"'
+    return '"' + ESCAPED.sub(_escape, whole(text)) + '"'
+
+
+def whole(text: str) -> str:
+    """A text in which the halves of a surrogate pair that stand together are the character that they are there."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def utf8(text: str) -> bytes:
+    """A text as JavaScript encodes it: what is no character becomes U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Literal
 
-from harness.reference.credentials.javascript import stringify
+from harness.reference.credentials.javascript import stringify, utf8
 from harness.reference.secrets.blank import is_blank
 from harness.reference.secrets.placeholders import PLACEHOLDER
 
@@ -101,8 +101,7 @@ def expand(grammar: re.Pattern[str], value: Any, variables: Mapping[str, str]) -
 
 def pi_account(server_name: str) -> str:
     """A server's account in Pi's OS credential store: `sha256-` and the full digest of the exact name."""
-    as_javascript_encodes = server_name.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return f"sha256-{sha256(as_javascript_encodes.encode()).hexdigest()}"
+    return f"sha256-{sha256(utf8(server_name)).hexdigest()}"
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -15,7 +15,6 @@ from harness.reference.credentials.adoption import adopted
 from harness.reference.credentials.retire import retirement_of
 from harness.reference.credentials.row import Credential, InvalidCredentialError
 from harness.reference.credentials.writers.protocol import RuntimePair, Writer
-from harness.reference.secrets.blank import is_blank
 from harness.world import ReadTimeout, World
 
 MOST_COMPARISONS = 3
@@ -117,9 +116,8 @@ async def compare(world: World, store: StoreReads, key: str) -> Credential | Non
 
 
 async def adoptable(world: World, row: Credential, pair: RuntimePair) -> Credential | None:
-    """The row as adopting would leave it. A retirement can only matter to a row without a refresh token."""
-    retirement = await retirement_of(world, row) if is_blank(row.refresh_token) else None
-    return adopted(row, pair, retirement)
+    """The row as adopting would leave it. What was retired is only asked for where everything else allows it."""
+    return None if adopted(row, pair) is None else adopted(row, pair, await retirement_of(world, row))
 
 
 class Taken(NamedTuple):

@@ -63,11 +63,19 @@ def status_class(status: int) -> StatusClass:
 
 
 def json_document(body: str) -> Any:
-    """The body as JSON, UNPARSEABLE where it is none. A refresh answer is never read as a form."""
+    """The body as JSON, UNPARSEABLE where it is none. A refresh answer is never read as a form.
+
+    NaN and Infinity are no JSON: a lifetime of that would be read as a token that never expires.
+    """
     try:
-        return json.loads(body)
+        return json.loads(body, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return UNPARSEABLE
+
+
+def refuse_constant(name: str) -> None:
+    """What Python's parser takes beyond JSON."""
+    raise ValueError(f"{name} is no JSON")
 
 
 def granted(document: Any) -> TokenAnswer | None:

@@ -17,8 +17,12 @@ from harness.reference.credentials.row import Credential
 from harness.reference.credentials.state import is_active
 from harness.reference.credentials.writers.protocol import Writer
 from harness.world import World
+from harness.world.ports import Transaction
 
 RETIREMENTS = "mcp_oauth_retirements"
+MOST_REMEMBERED = 64
+"""How many tokens of one credential are remembered: those of its last retirements."""
+
 JUST_PASSED_SECONDS = 1.0
 """How far in the past the expiry of a row is put that was active."""
 
@@ -31,13 +35,10 @@ async def retire(world: World, key: str, writers: Sequence[Writer], server_name:
     row = await table.find(world, key)
     if row is None:
         return False
-    await remember(world, row)
+    await note(world, row)
     await delete_copies(world, row, writers)
-    ended = await end_row(world, key)
-    if ended is None:
+    if await end_row(world, key, row) is None:
         return False
-    if ended != row:
-        await remember(world, ended)
     world.events.emit("credential.retired", server=server_name)
     return True
 
@@ -54,17 +55,30 @@ async def delete_copies(world: World, row: Credential, writers: Sequence[Writer]
         raise failure
 
 
-async def end_row(world: World, key: str) -> Credential | None:
-    """Retire the row under its lock; the row as it was then, None where it is gone."""
-    before: Credential | None = None
+async def end_row(world: World, key: str, found: Credential) -> Credential | None:
+    """Retire the row under its lock; the row as it was then, None where it is gone.
 
-    def changed(current: Credential | None) -> Credential | None:
-        nonlocal before
-        before = current
-        return None if current is None else retired(current, world.clock.now())
+    It may be another one than was `found`. What it was worth is noted in the same transaction: a copy of what was
+    refreshed meanwhile, which a spawn has handed over already, would be adopted between the two.
+    """
+    transaction = await world.store.begin()
+    try:
+        row = await table.read(transaction, key, lock=True)
+        if row is not None:
+            await remember(transaction, row, found)
+            await save_retired(transaction, row, world.clock.now())
+    except BaseException:
+        await transaction.rollback()
+        raise
+    await transaction.commit()
+    return row
 
-    await table.change(world, key, changed)
-    return before
+
+async def save_retired(transaction: Transaction, row: Credential, now: float) -> None:
+    """Write the row as retiring leaves it; one that stays equal is not written."""
+    after = retired(row, now)
+    if after != row:
+        await table.save(transaction, after, now)
 
 
 def retired(row: Credential, now: float) -> Credential:
@@ -76,22 +90,46 @@ def retired(row: Credential, now: float) -> Credential:
     return replace(row, refresh_token=None, expires_at=now - JUST_PASSED_SECONDS if active else row.expires_at)
 
 
-async def remember(world: World, row: Credential) -> None:
-    """Note what the row is worth before it is retired. A row that is retired already adds nothing."""
+async def note(world: World, row: Credential) -> None:
+    """Remember a row that is about to be retired: whoever authorizes again meanwhile must not get its copies back."""
     transaction = await world.store.begin()
-    noted = await transaction.get(RETIREMENTS, row.credential_key, lock=True)
-    digest = token_digest(row.access_token)
-    if row.refresh_token is None and noted is not None and noted.values.get("access_token_digest") == digest:
-        await transaction.rollback()
-        return
-    values = {"access_token_digest": digest, "expires_at": row.expires_at}
-    await transaction.put(RETIREMENTS, row.credential_key, values)
+    await remember(transaction, row, row)
     await transaction.commit()
+
+
+async def remember(transaction: Transaction, row: Credential, found: Credential) -> None:
+    """Note what the row is worth before it is retired. A row that is retired already adds nothing.
+
+    Whatever it took over since it was `found`, a copy of what it held then is no better.
+    """
+    noted = await retirement_in(transaction, row.credential_key, lock=True)
+    digest = token_digest(row.access_token)
+    if row.refresh_token is None and noted is not None and noted.access_token_digest == digest:
+        return
+    ended = [token_digest(token) for token in (row.access_token, row.refresh_token) if token is not None]
+    known = [*(() if noted is None else noted.tokens), *ended]
+    values = {
+        "access_token_digest": digest,
+        "expires_at": later(row.expires_at, found.expires_at),
+        "tokens": list(dict.fromkeys(known))[-MOST_REMEMBERED:],
+    }
+    await transaction.put(RETIREMENTS, row.credential_key, values)
+
+
+def later(one: float | None, other: float | None) -> float | None:
+    """The later of two expiries; None is no end."""
+    return None if one is None or other is None else max(one, other)
+
+
+async def retirement_in(transaction: Transaction, key: str, *, lock: bool = False) -> Retirement | None:
+    """What is remembered, inside a transaction."""
+    noted = await transaction.get(RETIREMENTS, key, lock=lock)
+    return None if noted is None else Retirement(**{**noted.values, "tokens": tuple(noted.values["tokens"])})
 
 
 async def retirement_of(world: World, row: Credential) -> Retirement | None:
     """What was remembered of a row's last retirement, if it ever had one."""
     transaction = await world.store.begin()
-    noted = await transaction.get(RETIREMENTS, row.credential_key)
+    retirement = await retirement_in(transaction, row.credential_key)
     await transaction.rollback()
-    return None if noted is None else Retirement(noted.values["access_token_digest"], noted.values["expires_at"])
+    return retirement

@@ -30,7 +30,7 @@ class Credential:
 
     credential_key: str
     server_name: str
-    server_url: str
+    server_url: str = field(repr=False)
     client_id: str
     access_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)

@@ -33,7 +33,7 @@ class RegisteredClient:
     """
 
     client_id: str
-    authorization_endpoint: str
+    authorization_endpoint: str = field(repr=False)
     token_endpoint: str = field(repr=False)
     client_secret: str | None = field(default=None, repr=False)
     scopes: str | None = None

@@ -6,8 +6,9 @@ Source: seed 002 "client_id resolution order", "Paste-back is derived from the r
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections.abc import Collection
 from hashlib import sha256
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import quote, unquote_plus, urlencode, urlsplit
 
 from harness.reference.oauth.flows import PendingFlow
 from harness.reference.oauth.urls import read_url
@@ -17,6 +18,8 @@ CALLBACK_PATH = "/mcp_oauth/callback"
 DEFAULT_HOST = "localhost:3000"
 CHALLENGE_METHOD = "S256"
 GOOGLE = "google.com"
+KEPT = "%!$()*+,;=:@/?"
+"""What stays in a query as it is: what may stand there and ends no quotation, and the sign of what is encoded."""
 
 
 def hosted_callback(app_host: str | None) -> str:
@@ -48,8 +51,16 @@ def authorization_url(flow: PendingFlow) -> str:
     """The address of the consent screen. A query that the endpoint has is kept, ours wins; a fragment is dropped."""
     parts = urlsplit(flow.authorization_endpoint)
     ours = authorization_parameters(flow)
-    theirs = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in ours]
-    return parts._replace(query=urlencode([*theirs, *ours.items()]), fragment="").geturl()
+    return parts._replace(query="&".join([*kept_query(parts.query, ours), urlencode(ours)]), fragment="").geturl()
+
+
+def kept_query(query: str, ours: Collection[str]) -> list[str]:
+    """The pieces of an endpoint's own query, each as its provider wrote it, without those that ours replace.
+
+    Decoding a value and encoding it anew would change one that is no UTF-8. What may stand in no URL is encoded.
+    """
+    pieces = [piece for piece in query.split("&") if piece]
+    return [quote(piece, safe=KEPT) for piece in pieces if unquote_plus(piece.partition("=")[0]) not in ours]
 
 
 def authorization_parameters(flow: PendingFlow) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness.reference.oauth import metadata, transport
+from harness.reference.oauth.endpoints import shown_endpoint
 from harness.reference.oauth.metadata import Document
 from harness.reference.oauth.urls import Url, read_url
 from harness.world import Ambiguous, NotSent, World
@@ -34,6 +35,9 @@ class Discovered(NamedTuple):
     auth_methods: tuple[str, ...]
     lists_scopes: bool = False
     foreign_resource: bool = False
+
+    def __repr__(self) -> str:
+        return f"Discovered(token_endpoint={shown_endpoint(self.token_endpoint)!r})"
 
 
 async def discover(world: World, url: str, *, path_forms: bool = False) -> Discovered | None:

@@ -66,9 +66,9 @@ class PendingFlow:
 
     state: str = field(repr=False)
     server_name: str
-    server_url: str
+    server_url: str = field(repr=False)
     code_verifier: str = field(repr=False)
-    authorization_endpoint: str
+    authorization_endpoint: str = field(repr=False)
     token_endpoint: str = field(repr=False)
     client_id: str
     redirect_uri: str
@@ -196,17 +196,18 @@ async def put_only(world: World, flow: PendingFlow, *, replaces: bool = True) ->
     transaction = await world.store.begin()
     try:
         await require_session(transaction, flow.session)
-    except SessionGoneError:
+        await transaction.get(PAIRS, pair_key(flow.session, flow.server_name), lock=True)
+        others = [other for other in await all_flows(world) if is_of_pair(other, flow.session, flow.server_name)]
+        if not others or replaces:
+            for other in others:
+                await transaction.delete(TABLE, other.state)
+            await transaction.put(TABLE, flow.state, flow_values(flow))
+    except BaseException:
         await transaction.rollback()
         raise
-    await transaction.get(PAIRS, pair_key(flow.session, flow.server_name), lock=True)
-    others = [other for other in await all_flows(world) if is_of_pair(other, flow)]
     if others and not replaces:
         await transaction.rollback()
         return False
-    for other in others:
-        await transaction.delete(TABLE, other.state)
-    await transaction.put(TABLE, flow.state, flow_values(flow))
     await transaction.commit()
     return True
 
@@ -222,9 +223,9 @@ def pair_key(session: str | None, server_name: str) -> str:
     return f"{'session ' + session if session is not None else 'connectors'} | {server_name}"
 
 
-def is_of_pair(other: PendingFlow, flow: PendingFlow) -> bool:
-    """Whether two flows are of one (session, server)."""
-    return other.session == flow.session and other.server_name == flow.server_name
+def is_of_pair(flow: PendingFlow, session: str | None, server_name: str) -> bool:
+    """Whether a flow is that of a (session, server)."""
+    return flow.session == session and flow.server_name == server_name
 
 
 async def all_flows(world: World) -> tuple[PendingFlow, ...]:
@@ -246,11 +247,16 @@ async def claim(world: World, state: str) -> PendingFlow | None:
     Whoever has it is the only one who may post its code (flow-callback-single-use, authorize-state-single-use).
     """
     transaction = await world.store.begin()
-    row = await transaction.get(TABLE, state, lock=True)
+    try:
+        row = await transaction.get(TABLE, state, lock=True)
+        if row is not None:
+            await transaction.delete(TABLE, state)
+    except BaseException:
+        await transaction.rollback()
+        raise
     if row is None:
         await transaction.rollback()
         return None
-    await transaction.delete(TABLE, state)
     await transaction.commit()
     return flow_of(row.values)
 
@@ -273,6 +279,20 @@ async def sweep_expired_session_less(world: World) -> int:
         if is_sweepable(flow, now):
             swept += await claim(world, flow.state) is not None
     return swept
+
+
+async def delete_of_pair(world: World, session: str | None, server_name: str) -> int:
+    """Remove the flow of a (session, server), whose server needs no consent any more; how many there were.
+
+    Left open it would keep the session parked until it expires (resume-waits-for-open-flow).
+    """
+    return sum(
+        [
+            await claim(world, flow.state) is not None
+            for flow in await all_flows(world)
+            if is_of_pair(flow, session, server_name)
+        ]
+    )
 
 
 async def delete_of_session(world: World, session: str) -> int:

@@ -58,6 +58,9 @@ class Grounds(NamedTuple):
     registration_endpoint: str | None = None
     issuer: str | None = None
 
+    def __repr__(self) -> str:
+        return f"Grounds(token_endpoint={shown_endpoint(self.token_endpoint)!r}, client={self.client!r})"
+
 
 async def planned_flow(
     world: World, deps: OAuthDeps, name: str, session: str | None, server_url: str | None

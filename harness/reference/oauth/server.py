@@ -24,7 +24,7 @@ class RemoteServer:
     """
 
     name: str
-    url: str
+    url: str = field(repr=False)
     credential_key: str
     entry: Entry
     headers: Mapping[str, str] = field(repr=False)

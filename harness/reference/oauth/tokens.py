@@ -23,6 +23,8 @@ ACCESS_TOKEN = "access_token"
 USER_OBJECT = "authed_user"
 """Where Slack nests the user's token; a token beside it at the top level is the bot's."""
 
+LONGEST_LIFETIME_SECONDS = 9e11
+"""What a longer one is taken for: for ever to anybody, and still milliseconds that every runtime can read."""
 WHOLE_SECONDS = re.compile(r"\s*([+-]?[0-9]{1,300})(?:\.[0-9]*)?\s*", re.ASCII)
 
 
@@ -109,18 +111,17 @@ def token_answer(body: Mapping[str, Any] | None) -> TokenAnswer | None:
 def lifetime_seconds(value: object) -> float | None:
     """The seconds that `expires_in` names, as a number or a decimal text; None where it names none.
 
-    Whole seconds, as providers mean them. Not a number, or endless, is no lifetime.
+    Whole seconds, as providers mean them. No number that a provider names, an endless one neither, keeps the row from
+    being handed to a runtime.
     """
     if isinstance(value, str):
         match = WHOLE_SECONDS.fullmatch(value)
         value = int(match[1]) if match else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        seconds = float(value)
-    except OverflowError:
+    if isinstance(value, float) and math.isnan(value):
         return None
-    return float(math.trunc(seconds)) if math.isfinite(seconds) else None
+    return float(math.trunc(max(-LONGEST_LIFETIME_SECONDS, min(value, LONGEST_LIFETIME_SECONDS))))
 
 
 def store_tokens(stored: Credential | None, granted: Credential) -> Credential:

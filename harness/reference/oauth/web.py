@@ -126,8 +126,10 @@ async def is_session(world: World, session: str) -> bool:
 async def not_started(world: World, deps: OAuthDeps, name: str, session: str | None, refused: Refused) -> Answer:
     """The way back without a flow. A server that is authorized already is a notice, and a session's retry."""
     text = refused.text
-    if refused.authorized and session is not None and await is_retried(world, deps, name, session):
-        text = f"{name} is already authorized — retrying the session."
+    if refused.authorized and session is not None:
+        await flows.delete_of_pair(world, session, name)
+        if await is_retried(world, deps, name, session):
+            text = f"{name} is already authorized — retrying the session."
     if not refused.authorized:
         world.events.emit("oauth.refused", server=name, text=text)
     return Answer(FOUND, "redirect", return_place(session), text, notice=refused.authorized)
@@ -219,10 +221,15 @@ async def exchange_and_store(world: World, flow: PendingFlow, code: str) -> bool
 
 
 async def completed(world: World, deps: OAuthDeps, flow: PendingFlow) -> Answer:
-    """Back to where the flow began; a session that waits for it is resumed, and without one nothing is."""
+    """Back to where the flow began; a session that waits for it is resumed, and without one nothing is.
+
+    A flow that another tab of that session has begun for the same server meanwhile is over: there is nothing left to
+    consent to, and the session would wait for it.
+    """
     world.events.emit("oauth.completed", server=flow.server_name)
     await forget_refusal(world, flow.server_name)
     if flow.session is not None:
+        await flows.delete_of_pair(world, flow.session, flow.server_name)
         await resume_after_authorization(world, flow.session, deps, flow.server_name)
     return Answer(
         FOUND, "redirect", return_place(flow.session), f"Successfully authorized {flow.server_name}", notice=True

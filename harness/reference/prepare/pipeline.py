@@ -29,7 +29,8 @@ from harness.reference.selection.zimmer import (
     variable_prefix,
 )
 
-CLAUDE_RESERVED_NAMES = ("workspace", "claude-in-chrome", "computer-use")
+CLAUDE_RESERVED_NAMES = ("workspace", "claude-in-chrome", "computer-use", "claude_ai", "claude.ai", "__proto__")
+"""Measured on the pinned version; a later one loads some more of JavaScript's own names no longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def log_entries(lines: Iterable[str], since_seconds: float) -> Iterator[Entry]:
             yield entry
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 15)
 def entry_of(line: str) -> Entry | None:
     """The entry that a line is, None where it is no JSON object. A log is read again and again while it grows."""
     read = json_object(line)

@@ -14,7 +14,7 @@ from harness.reference.session import evidence, gate, ladder, rows
 from harness.reference.session.attempt import attempted
 from harness.reference.session.blocking import MARKER, Turn, block
 from harness.reference.session.evidence import Seen
-from harness.reference.session.failed_handshakes import PAUSED, classes_of, decided, failures_of, news_among
+from harness.reference.session.failed_handshakes import PAUSED, classes_of, decided, failures_of, news_among, paused
 from harness.reference.session.injection import RUNNING, inject, tell_failure
 from harness.reference.session.npx_tree import heal_after
 from harness.reference.session.order import Order, base_of_clones, home
@@ -54,15 +54,12 @@ async def run_session(world: World, order: Order) -> int:
         launched = await launch(world, order)
         if isinstance(launched, int):
             return launched
-        ready, running, is_noted = launched
-        watched = await watch(world, order, ready, running)
-        decision = await settle(world, order, ready, running, watched.seen)
+        code, decision = await outcome(world, order, launched)
         if decision.route == "oauth_required":
             world.events.emit("session.ended", exit_code=NOT_STARTED)
             return NOT_STARTED
         if decision.route == "nothing":
-            code = watched.exit_code if watched.exit_code is not None else NOT_STARTED
-            if is_noted:
+            if launched.is_noted:
                 await note_end(world, order, code)
             world.events.emit("session.ended", exit_code=code)
             return code
@@ -174,18 +171,41 @@ async def look(world: World, order: Order, ready: PreparedClone, running: Runnin
     return await evidence.claude_seen(world, cache, clone, names, running.started_seconds)
 
 
+async def outcome(world: World, order: Order, launched: Launched) -> tuple[int, ladder.Decision]:
+    """Watch one start and pass over what failed in it, until it has ended or something is decided.
+
+    What goes wrong in a pass fails no session: it is told, the process is ended, and a human may go on
+    (failure-handler-never-raises).
+    """
+    ready, running, _ = launched
+    while True:
+        watched = await watch(world, order, ready, running)
+        done = await attempted(world, settle(world, order, ready, running, watched.seen), "failed handshakes")
+        code = NOT_STARTED if watched.exit_code is None else watched.exit_code
+        if done.answer is None:
+            tell_failure(world, "error", "the pass over failed MCP servers failed", str(done.error))
+            await running.stop()
+            await rows.change(world, order.session, paused)
+            return code, ladder.Decision("nothing", {})
+        if done.answer.route != "nothing" or watched.exit_code is not None:
+            return code, done.answer
+        ready = ready._replace(degraded=frozenset(rows.degraded(await rows.read(world, order.session))))
+
+
 async def settle(world: World, order: Order, ready: PreparedClone, running: Running, seen: Seen) -> ladder.Decision:
     """One pass over what failed: end the process, judge, heal, decide. Nothing where all of it is left out already.
 
     The heal looks at all that failed: a server that is left out stays in the config, and its broken tree with it. A
     session that waits for a human is not healed; what is left of the others shows with its next handshake.
     """
-    failed = {name: error for name, error in seen.failed.items() if name in ready.selected}
     if not new_failures(seen, ready):
         return ladder.Decision("nothing", {})
-    await running.stop()
+    failed = {name: error for name, error in seen.failed.items() if name in ready.selected}
     failures = await failures_of(world, order, ready, failed)
     new = news_among(await rows.read(world, order.session), failures)
+    if not new:
+        return ladder.Decision("nothing", {})
+    await running.stop()
     classes = await classes_of(world, order, running.variables, new)
     turn = undelivered(order, running)
     required = tuple(failure for failure in new if classes[failure.name] == "needs_sign_in")

@@ -111,9 +111,15 @@ def with_verdicts(record: Iterable[Mapping[str, Any]], verdicts: Iterable[LeftOu
 
 
 def retired(metadata: Metadata, connected: Collection[str]) -> Metadata:
-    """The notes without the records of servers that have connected, which alone retires one."""
-    kept = [entry for entry in metadata.get(DEGRADED) or () if entry["name"] not in connected]
-    return {**without(metadata, (DEGRADED,)), **({DEGRADED: kept} if kept else {})}
+    """The notes without the records of servers that have connected, which alone retires one.
+
+    That outage is over: the next one has its ladder from the start (failure-retire-rearms-ladder).
+    """
+    record = metadata.get(DEGRADED) or ()
+    kept = [entry for entry in record if entry["name"] not in connected]
+    if len(kept) == len(record):
+        return metadata
+    return {**handed_back(without(metadata, (DEGRADED,))), **({DEGRADED: kept} if kept else {})}
 
 
 def handed_back(metadata: Metadata) -> Metadata:

@@ -65,7 +65,9 @@ def token_chain(seed: int) -> Tree:
 
 def authorization(draws: Draws, life: int) -> Tree:
     """How the provider is, and how it answers the first requests for tokens."""
-    said = [draws.choice(f"answer {number}", ("ok", "ok", *ANSWERS)) for number in range(draws.between("answers", 0, 3))]
+    said = [
+        draws.choice(f"answer {number}", ("ok", "ok", *ANSWERS)) for number in range(draws.between("answers", 0, 3))
+    ]
     table: Tree = {"provider": draws.choice("provider", PROVIDERS), "set": {"access_seconds": life}}
     return table | ({"answers": {"token": said}} if said and draws.chance("provider errs", 60) else {})
 

@@ -139,9 +139,10 @@ def written(request: Request, place: Place | None, own_headers: Mapping[str, str
     """
     try:
         url = httpx.URL(request.url)
-    except httpx.InvalidURL as error:
+        is_place = url.scheme in SCHEMES and bool(url.host)
+    except (httpx.InvalidURL, UnicodeError) as error:  # the host is only decoded when it is asked for
         raise NotSent("dns") from error
-    if url.scheme not in SCHEMES or not url.host:
+    if not is_place:
         raise NotSent("dns")
     if not is_sendable(request.method, request.headers):
         raise NotSent("refused")

@@ -51,7 +51,12 @@ CASES: Mapping[str, Case] = {
             case.says,
             "seed 000",
             assumes=case.assumes,
-            relied_on=("prepare-pi-budget-covers-calls", "prepare-pi-no-global-setting", "prepare-fake-pi-own-default"),
+            relied_on=(
+                "prepare-canary-budgets",
+                "prepare-pi-budget-covers-calls",
+                "prepare-pi-no-global-setting",
+                "prepare-fake-pi-own-default",
+            ),
             affects="entries with `requestTimeoutMs`",
         )
         for name, case in CASES.items()
@@ -61,7 +66,7 @@ CASES: Mapping[str, Case] = {
         "a call has the same time as the handshake",
         "seed 000",
         assumes=["Failed to call tool: Request timed out", "ok"],
-        relied_on=("prepare-pi-budget-covers-calls", "startup-timeout-pi-covers-tool-calls"),
+        relied_on=("prepare-canary-budgets", "prepare-pi-budget-covers-calls", "startup-timeout-pi-covers-tool-calls"),
         affects="entries with `requestTimeoutMs`",
     ),
     seconds=6.0,

@@ -12,6 +12,7 @@ writer; requirements writers-pi-*. Measured on 2.32.1 and 2.36.0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from harness.reference.credentials.key import Runtime, pi_account
@@ -109,7 +110,8 @@ class PiWriter:
     async def _staged(self, world: World, credential: StagedCredential) -> bool:
         """Write the file, private, in a directory that is private too."""
         try:
-            await private_directory(world, self.directory)
+            with suppress(PermissionError):  # somebody else's: what is staged has a private one of its own in it
+                await private_directory(world, self.directory)
             lock = await store_file.locked(world, self.directory)
             try:
                 await hand_in(world, self.path(credential.server_name), entry_of(credential))
@@ -125,6 +127,8 @@ class PiWriter:
         path = self.path(name)
         try:
             there = await world.files.stat(path) is not None
+            if there:
+                await world.files.remove(path)  # by itself, as its directory may be a link to another
             await world.files.remove_tree(store_file.directory_of(path))
         except OSError as error:
             warn(world, f"the staged credential of '{name}' could not be removed: {error.strerror or error}")
@@ -184,7 +188,7 @@ async def in_own_directory(world: World, path: str, entry: Document) -> None:
     """The file alone in a private directory: with anything beside it the adapter could not remove that."""
     await private_directory(world, store_file.directory_of(path))
     await store_file.replace(world, path, entry)
-    await store_file.sweep(world, path)
+    await store_file.sweep(world, path, unused_seconds=0)
 
 
 async def private_directory(world: World, path: str) -> None:

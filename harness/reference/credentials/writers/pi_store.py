@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from harness.reference.credentials.javascript import utf8, whole
 from harness.reference.credentials.writers.protocol import RuntimePair
 from harness.reference.credentials.writers.store_file import document_of
 from harness.reference.credentials.writers.tool import ask
@@ -99,15 +100,18 @@ def manifest_of(text: str | None) -> Manifest | None:
 
 
 def joined(manifest: Manifest, parts: list[str | None]) -> str | None:
-    """The entry's text; None unless all parts are there and together are what the manifest tells."""
-    text = "".join(part for part in parts if part is not None)
-    whole = len(parts) == manifest.parts and None not in parts
-    return text if whole and digest_of(text) == manifest.digest else None
+    """The entry's text; None unless all parts are there and together are what the manifest tells.
+
+    A part has a number of UTF-16 units, so a character may begin in one and end in the next.
+    """
+    text = whole("".join(part for part in parts if part is not None))
+    complete = len(parts) == manifest.parts and None not in parts
+    return text if complete and digest_of(text) == manifest.digest else None
 
 
 def digest_of(text: str) -> str:
     """The first 16 hex digits of the SHA-256."""
-    return sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return sha256(utf8(text)).hexdigest()[:16]
 
 
 def chunk_accounts(account: str, text: str | None) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from harness.reference.oauth.server import RemoteServer
 from harness.reference.secrets.blank import is_blank
 
 MILLISECONDS = 1000
+LAST_MILLISECOND = 8_640_000_000_000_000
+"""The last one that JavaScript has a date for. Beyond, a runtime finds an entry without a time, or can read none."""
 
 
 def stage(row: Credential, server: RemoteServer, runtime: Runtime) -> StagedCredential:
@@ -66,8 +68,11 @@ def is_missing(value: Any) -> bool:
 def in_milliseconds(seconds: float) -> int:
     """A row's expiry as a runtime has it: never later, else our own copy would look newer than its row.
 
-    (reconcile-stamp-roundtrip-noop)
+    (reconcile-stamp-roundtrip-noop). A provider may name any lifetime, so it ends where a calendar does: a number that
+    Codex cannot read costs it its whole file (writers-codex-invalid-entry-kills-file).
     """
+    if not -LAST_MILLISECOND < seconds * MILLISECONDS < LAST_MILLISECOND:
+        return LAST_MILLISECOND if seconds > 0 else -LAST_MILLISECOND
     milliseconds = round(seconds * MILLISECONDS)
     return milliseconds - 1 if milliseconds / MILLISECONDS > seconds else milliseconds
 

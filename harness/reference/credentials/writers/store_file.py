@@ -60,9 +60,12 @@ def text_of(document: Document) -> str:
 
 
 async def read_text(world: World, path: str) -> str | None:
-    """A file's text; None where there is none. Raises OSError where it cannot be read: that is not an empty one."""
+    """A file's text without a byte order mark, None where there is none.
+
+    Raises OSError where it cannot be read: that is not an empty one.
+    """
     try:
-        return (await world.files.read(path)).decode(errors="replace")
+        return (await world.files.read(path)).decode("utf-8-sig", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -126,7 +129,8 @@ async def locked(world: World, directory: str) -> Lock:
     if there is None:
         await world.files.append(beside, b"", mode=PRIVATE_FILE)
     elif there.kind == "file" and there.mode != PRIVATE_FILE:
-        await world.files.chmod(beside, PRIVATE_FILE)
+        with suppress(PermissionError):  # somebody else's: it locks all the same, and holds nothing
+            await world.files.chmod(beside, PRIVATE_FILE)
     lock = await world.files.lock(beside, timeout_seconds=LOCK_SECONDS)
     if lock is None:
         raise TimeoutError(errno.ETIMEDOUT, "the credential store is locked by another process", beside)
@@ -138,13 +142,24 @@ def lock_path(directory: str) -> str:
     return f"{directory}/{LOCK_FILE}"
 
 
-async def sweep(world: World, path: str) -> None:
-    """Remove what killed writers left of their secrets. Under the lock nobody else is at it."""
+async def sweep(world: World, path: str, *, unused_seconds: float = LOCK_SECONDS) -> None:
+    """Remove what killed writers left of their secrets.
+
+    The runtime does not know our lock: what is young may be its own file, on the way to be renamed.
+    """
     directory, name = directory_of(path), path.rpartition("/")[2]
+    until = world.clock.now() - unused_seconds
     with suppress(OSError):
         for found in await world.files.names(directory):
             if found.startswith(name) and TEMPORARY.fullmatch(found, len(name)):
-                await world.files.remove(f"{directory}/{found}")
+                await remove_unused(world, f"{directory}/{found}", until)
+
+
+async def remove_unused(world: World, path: str, until: float) -> None:
+    """Remove a file that nobody has written since."""
+    there = await world.files.stat(path)
+    if there is not None and there.modified_seconds <= until:
+        await world.files.remove(path)
 
 
 def directory_of(path: str) -> str:
