@@ -13,7 +13,7 @@ from harness.errors import UserInputError
 from harness.scenario.draws import Draws
 from harness.scenario.failure import Failure, failure_of
 from harness.scenario.families import Family
-from harness.scenario.holes import Count, Walked, summed
+from harness.scenario.holes import Walked, summed
 from harness.scenario.production import Report, play
 from harness.scenario.reach import Mark, never, reached
 from harness.scenario.signature import signature
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     steps: int
     marks: tuple[str, ...]
     failure: Failure | None
-    holes: Count = {}
+    holes: Mapping[str, Walked] = {}
 
 
 class Batch(NamedTuple):
@@ -53,7 +53,7 @@ class Batch(NamedTuple):
     marks: Mapping[str, int]
     failures: Mapping[str, tuple[int, Failure]]
     failed: Mapping[str, int]
-    holes: Count = {}
+    holes: Mapping[str, Walked] = {}
 
 
 def decisions_of(seed: int) -> Seeded:

@@ -84,7 +84,7 @@ class Watched(Protocol):
 class Attempt(NamedTuple):
     """A refresh token was presented. `held` is what the stores held at that moment, `event` the number of its event.
 
-    `count` is that of all arrivals. `wrong` says which rule was broken, `hole` which race it was; both are empty where
+    `arrival` counts all of them. `wrong` says which rule was broken, `hole` which race it was; both are empty where
     nothing fresher was anywhere. `reuse`: the provider takes it for a second use.
     """
 
@@ -94,7 +94,7 @@ class Attempt(NamedTuple):
     held: Mapping[str, int]
     at: float
     event: int
-    count: int
+    arrival: int
     url: str
     wrong: str = ""
     hole: str = ""
@@ -174,8 +174,11 @@ class Monitor:
             for path in self._changing.pop(actor):
                 self._changed(actor, path)
         kind, what = sort_of(label)
-        if not kind:
-            return
+        if kind:
+            self._came(actor, kind, what, label, content)
+
+    def _came(self, actor: str, kind: str, what: str, label: str, content: bytes | None) -> None:
+        """The same where it means something."""
         if kind == "read":
             self._reading.setdefault(actor, []).append((what, label, len(self.stage.events)))
         elif kind == "changing":
@@ -270,7 +273,7 @@ class Monitor:
         """When the same process last presented a token of the chain: what it had read before is no excuse now."""
         who, chain = whose(attempt.actor), attempt.chain
         return max(
-            (each.count for each in self.attempts if each.chain == chain and whose(each.actor) == who), default=-1
+            (each.arrival for each in self.attempts if each.chain == chain and whose(each.actor) == who), default=-1
         )
 
     def _was_answered(self, look: Look) -> bool:
@@ -323,7 +326,7 @@ class Monitor:
         """Whether whoever wrote had looked, and what it had seen: its look under the lock is the writing's own."""
         who = whose(actor)
         under_lock = self._locked.get(actor, self._count)
-        looks = [look for look in self._looks.get((who, path), ()) if look.count < under_lock]
+        looks = [look for look in self._looks.get((who, path), ()) if look.arrival < under_lock]
         recent = seen_in_time(looks, -1, self.stage.now)
         if not recent:
             return NEVER_LOOKED, ""
@@ -332,7 +335,7 @@ class Monitor:
             return "", holes.NOT_READABLE
         if read is not None and read.number > after.number:
             return (KNEW, "") if is_later(read.expires_at, after.expires_at) else ("", holes.NO_LATER)
-        under = [look for look in self._looks.get((who, path), ()) if look.count >= under_lock]
+        under = [look for look in self._looks.get((who, path), ()) if look.arrival >= under_lock]
         seen = under[-1].held.get(chain) if under else None
         good = seen == before and before.expires_at is not None and before.expires_at > self.stage.now
         if (

@@ -59,15 +59,12 @@ class CronJob(NamedTuple):
 
 
 async def run_cron(world: World, job: CronJob) -> int:
-    """The job that renews tokens (RefreshMcpOauthTokensJob); or a rotation of the account that Claude is signed in with,
-    which is the third writer of one file.
+    """The job that renews tokens (RefreshMcpOauthTokensJob); or a rotation of the account that Claude is signed in
+    with, which is the third writer of one file.
     """
     if job.job == ROTATE_ACCOUNT:
-        await write_account(
-            world,
-            f"{world.env.variables.get('HOME', HOME)}/.claude",
-            {"accessToken": f"account-{world.entropy.token(16)}"},
-        )
+        home = world.env.variables.get("HOME", HOME)
+        await write_account(world, f"{home}/.claude", {"accessToken": f"account-{world.entropy.token(16)}"})
         return 0
     writers = registered_writers(world)
     if job.seconds:

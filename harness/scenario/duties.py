@@ -19,15 +19,17 @@ OWN_DIRECTORY = {
 }
 """Variables by which a session's runtime has a directory of its own."""
 LOOK_SECONDS = 300.0
-"""A look that is older belongs to an earlier decision. In between is at most the wait for a row: a request takes 60 s."""
+"""An older look belongs to an earlier decision. In between is at most the wait for a row: a request takes 60 s."""
 
 
 class Look(NamedTuple):
-    """An actor has read a store: when, at which count of arrivals, what stood there, whether a fault kept it from that."""
+    """An actor has read a store: when, at which arrival, what stood there, whether a fault kept
+    it from that.
+    """
 
     actor: str
     at: float
-    count: int
+    arrival: int
     held: Mapping[Any, Any]
     failed: bool
 
@@ -59,4 +61,4 @@ def duty(seeker: Seeker, store: str, family: str) -> str:
 
 def seen_in_time(looks: Sequence[Look], since: int, now: float) -> list[Look]:
     """The looks that count for a decision at a time: those after an earlier one, and none that is too old."""
-    return [look for look in looks if look.count > since and now - look.at <= LOOK_SECONDS]
+    return [look for look in looks if look.arrival > since and now - look.at <= LOOK_SECONDS]

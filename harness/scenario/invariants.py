@@ -26,7 +26,6 @@ SHORTEST_SECRET = 6
 ENCODER = json.JSONEncoder(default=str, ensure_ascii=False)
 SECRET_FILE = re.compile(r"(?:credentials|tokens)\.json(?:\.unreadable)?(?:\.\d+-[0-9a-f]{8}\.tmp)?$")
 """What is made for secrets, with what a killed writer leaves of it, which is private too (store-atomic-replace)."""
-KEYRING = "/run/keyring/"
 OWN_EVENTS = ("spawn", "request")
 """What the simulation writes down for itself: command lines and addresses as they were used."""
 FAILURES = ("server.failed", "server.needs_auth", "server.skipped")
@@ -136,7 +135,9 @@ def struck(run: Run) -> set[str]:
 
 
 def struck_by_authorization(run: Run) -> set[str]:
-    """The servers whose authorization server was not itself, or could not be reached, or whose tokens were raced for."""
+    """The servers whose authorization server was not itself, or could not be reached, or whose tokens were in a
+    race.
+    """
     scenario, monitor = run.stage.cast.scenario, run.stage.monitor
     odd = {name for name, each in scenario.authorizations.items() if each.answers or each.always}
     odd |= {attempt.chain[0] for attempt in monitor.attempts if attempt.hole or attempt.wrong or attempt.reuse}

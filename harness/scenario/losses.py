@@ -115,7 +115,7 @@ def giving(monitor: Monitor, chain: Chain, number: int) -> Received | None:
 
 
 def is_given_up(monitor: Monitor, chain: Chain, newest: int, events: Sequence[Event]) -> bool:
-    """Whether the orchestrator had a reason to drop the tokens: authorized anew, retired, or refused by the provider."""
+    """Whether the orchestrator had a reason to drop the tokens: authorized anew, retired, refused by the provider."""
     server = monitor.server_of.get(chain)
     if any(event.name in SUPERSEDING and event.details.get("server") == server for event in events):
         return True

@@ -12,7 +12,7 @@ from harness.reference.credentials.row import TABLE, row_values
 from harness.scenario import chain_invariants, invariants, model
 from harness.scenario.cast import RUNTIME_PROGRAMS, Cast, Known
 from harness.scenario.credentials import store_credentials, stored_rows
-from harness.scenario.holes import Count
+from harness.scenario.holes import Walked
 from harness.scenario.invariants import Finding
 from harness.scenario.judging import Scene, Seen, look
 from harness.scenario.model import CLONES, HOME, MODEL, REAL, Expectation, Scenario
@@ -47,7 +47,7 @@ class Report(NamedTuple):
     detail: str = ""
     judged: tuple[Judged, ...] = ()
     invariants: tuple[Finding, ...] = ()
-    holes: Count = {}
+    holes: Mapping[str, Walked] = {}
     events: tuple[Event, ...] = ()
     started_seconds: float = 0.0
     steps: int = 0

@@ -65,6 +65,14 @@ def copies(ran: Ran) -> set[str]:
 
 
 @pytest.mark.requirement("gate-retire-drops-refresh-token", "gate-retire-expires-active-row")
+def test_a_row_that_is_older_than_the_https_rule_is_retired_too():
+    legacy = row_of(token_endpoint="http://as.example.com/token")
+    ran = run_world(retiring(), rows=stored(legacy), files=holding(DEAD))
+    assert ran.result is True
+    assert row_after(ran) == replace(legacy, refresh_token=None, expires_at=NOW - 1, updated_at=NOW)
+
+
+@pytest.mark.requirement("gate-retire-drops-refresh-token", "gate-retire-expires-active-row")
 @pytest.mark.parametrize(
     ("seconds", "refresh", "expiry"),
     [
@@ -348,9 +356,14 @@ def test_a_pair_that_zimmer_renewed_and_handed_over_beside_a_retirement_is_retir
     fresh = pair_of(2 * HOUR, server_url=URL)
 
     async def renewing(world: World) -> None:
-        values = {"access_token": "new-access", "refresh_token": "new-refresh", "expires_at": fresh.expires_at}
-        await table.change(world, KEY, lambda row: replace(row, **values) if row and row.refresh_token else row)
-        await Store("claude").change(world, lambda held: {**held, KEY: fresh})
+        values: dict[str, Any] = {
+            "access_token": "new-access",
+            "refresh_token": "new-refresh",
+            "expires_at": fresh.expires_at,
+        }
+        row = await table.change(world, KEY, lambda row: replace(row, **values) if row and row.refresh_token else row)
+        if row is not None and row.refresh_token is not None:
+            await Store("claude").change(world, lambda held: {**held, KEY: fresh})
 
     renewed = 0
     for seed in range(200):

@@ -26,8 +26,8 @@ NONE = ()
 
 @variant(REFRESH, catches=NONE)
 async def refresh_under_the_runtimes_lock(world, key, *, reason, seen=None, since=None, retries_left=True):
-    """Holds the locks under which the runtimes renew this server's token, looks into their stores, renews, and puts what
-    it got where they had the old one.
+    """Holds the locks under which the runtimes renew this server's token, looks into their stores, renews, and puts
+    what it got where they had the old one.
     """
     row = await table.find(world, key)
     writers = registered_writers(world)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from harness.reference.credentials import table
 from harness.reference.credentials.adoption import Retirement, token_digest
-from harness.reference.credentials.row import Credential
+from harness.reference.credentials.row import TABLE, Credential, row_values
 from harness.reference.credentials.state import is_active
 from harness.reference.credentials.writers.protocol import Writer
 from harness.world import World
@@ -75,10 +75,13 @@ async def end_row(world: World, key: str, found: Credential) -> Credential | Non
 
 
 async def save_retired(transaction: Transaction, row: Credential, now: float) -> None:
-    """Write the row as retiring leaves it; one that stays equal is not written."""
+    """Write the row as retiring leaves it; one that stays equal is not written.
+
+    A row that is older than the https rule may not be saved, yet it is retired like any other: it would stay active.
+    """
     after = retired(row, now)
     if after != row:
-        await table.save(transaction, after, now)
+        await transaction.put(TABLE, row.credential_key, row_values(replace(after, updated_at=now)))
 
 
 def retired(row: Credential, now: float) -> Credential:
@@ -124,7 +127,7 @@ def later(one: float | None, other: float | None) -> float | None:
 async def retirement_in(transaction: Transaction, key: str, *, lock: bool = False) -> Retirement | None:
     """What is remembered, inside a transaction."""
     noted = await transaction.get(RETIREMENTS, key, lock=lock)
-    return None if noted is None else Retirement(**{**noted.values, "tokens": tuple(noted.values["tokens"])})
+    return None if noted is None else Retirement(**{**noted.values, "tokens": tuple(noted.values.get("tokens", ()))})
 
 
 async def retirement_of(world: World, row: Credential) -> Retirement | None:

@@ -1,4 +1,4 @@
-"""A family around token chains: sessions on all runtimes, the scheduled job, people who authorize, and all that strikes."""
+"""A family around token chains: sessions on all runtimes, the scheduled job, people who authorize, what strikes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,10 @@ def others(draws: Draws, held_by: list[str], runtime: str) -> Tree:
     """
     files: Tree = {}
     if draws.chance("others", 60):
-        claude = {"claudeAiOauth": {"accessToken": "account-access", "refreshToken": "account-refresh"}, "mcpOAuth": {}}
+        claude: Tree = {
+            "claudeAiOauth": {"accessToken": "account-access", "refreshToken": "account-refresh"},
+            "mcpOAuth": {},
+        }
         for number, name in enumerate(("tickets", "elsewhere"), 1):
             url = f"https://{name}.of-another.test/mcp"
             claude["mcpOAuth"][f"{name}|{number:016x}"] = {"serverName": name, "serverUrl": url, "accessToken": "other"}
