@@ -13,7 +13,9 @@ from typing import Any, NoReturn
 DEPTH_LIMIT = 150
 # JavaScript has one kind of number; whole numbers beyond 2**53 lose their last digits there, so a float
 # serves.
-LONGEST_WHOLE_NUMBER = 15
+LONGEST_WHOLE_NUMBER = 17
+"""Characters, the sign included: more is never exact."""
+MAX_SAFE_INTEGER = 2**53 - 1
 
 INTEGER_LIKE = re.compile(r"0|[1-9][0-9]{0,9}")
 ARRAY_INDEX_LIMIT = 2**32 - 1
@@ -80,7 +82,11 @@ def place_of(word: str, text: str) -> tuple[int, int]:
 
 
 def whole_number(digits: str) -> int | float:
-    return int(digits) if len(digits) <= LONGEST_WHOLE_NUMBER else float(digits)
+    """A number that JavaScript holds exactly is a whole one; a longer one is what a double makes of it."""
+    if len(digits) > LONGEST_WHOLE_NUMBER:
+        return float(digits)
+    number = int(digits)
+    return number if abs(number) <= MAX_SAFE_INTEGER else float(digits)
 
 
 def javascript_order(members: Mapping[str, Any]) -> dict[str, Any]:

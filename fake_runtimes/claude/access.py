@@ -149,7 +149,8 @@ class Access:
             now = await self.entry()
             if now is not None and overtakes(now, entry, self.world.clock.now()):
                 return now
-            after = await self._attempts(now or entry)
+            latest = now or entry  # whoever was refused meanwhile has emptied it
+            after = await self._attempts(latest) if latest.get("refreshToken") else None
         finally:
             if lock is not None:
                 await lock.release()

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 CLOSE_ENOUGH = 0.8
 """difflib's measure of likeness, from 0 to 1."""
 
-MAXIMUM_CANDIDATES = 1_000
+MAXIMUM_CANDIDATES = 2_000
 """How many names are compared with one another by likeness: each comparison costs microseconds."""
 
 SMALLEST_SLIP = 5

@@ -20,7 +20,7 @@ from harness.reference.credentials.row import TABLE as CREDENTIALS
 from harness.scenario import holes
 from harness.scenario.duties import Look, duty, seeker_of, seen_in_time
 from harness.scenario.mishaps import befell
-from harness.scenario.naming import OPERATOR
+from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.stores import (
     KEYRING,
     ROW,
@@ -38,9 +38,11 @@ from harness.world.sites import origin
 Chain = tuple[str, int]
 """The authorization server's name and the number of the family there."""
 
+HELPER_SECONDS = 2.0
+"""How long the keyring's helper has for its answer (reconcile-pi-probe-two-second-bound)."""
 LOCK_FILE = "/.zimmer-credential-store.lock"
 NEEDS_AUTH_FILE = "/mcp-needs-auth-cache.json"
-RETIRED = "credential.retired"
+RETIRED, AUTHORIZES, WEB = "credential.retired", "step.authorize", "web"
 NOTHING = 0
 
 KNEW, NEVER_LOOKED = "it had read the fresher one", "it had not looked"
@@ -249,7 +251,7 @@ class Monitor:
         if store == ROW:
             return ROW_IS_FRESHER, ""
         who = whose(attempt.actor)
-        gap = duty(seeker_of(self.stage.jobs.get(who)), store, family_of(store, self.stage.text(store)))
+        gap = duty(seeker_of(self._session_of(who)), store, family_of(store, self.stage.text(store)))
         if gap:
             return "", gap
         looks = seen_in_time(self._looks.get((who, store), ()), self._since(attempt), attempt.at)
@@ -261,6 +263,15 @@ class Monitor:
         if read is None or read.number <= attempt.generation:
             return "", holes.READ_THEN_ROTATED
         return self._knew(attempt.chain, read)
+
+    def _session_of(self, who: str) -> Any:
+        """The job of the session for which a process acts; who completes a consent acts for the one that wants it."""
+        jobs = self.stage.jobs
+        if who in jobs:
+            return jobs[who]
+        asked = (event.details.get("session") for event in self.stage.events if event.name == AUTHORIZES)
+        named = next(reversed(list(asked)), None) if plain(who) == WEB else None
+        return next((job for name, job in reversed(list(jobs.items())) if named and plain(name) == named), None)
 
     def _knew(self, chain: Chain, read: Held) -> tuple[str, str]:
         """What was read was newer. Only its expiry can have told so."""
@@ -277,11 +288,17 @@ class Monitor:
         )
 
     def _was_answered(self, look: Look) -> bool:
-        """Whether what a helper of the orchestrator has read came to its parent."""
+        """Whether what a helper of the orchestrator has read came to its parent, which waits for it a short time."""
         if "/" not in look.actor:
             return True
-        ends = (event for event in self.stage.events if event.actor == look.actor and event.name == "ended")
-        return any(event.details.get("exit_code") == 0 for event in ends)
+        began: float | None = None
+        for event in self.stage.events:
+            if event.name == "spawn" and event.details.get("child") == look.actor:
+                began = event.at_seconds
+            elif event.name == "ended" and event.actor == look.actor:
+                in_time = began is None or event.at_seconds - began < HELPER_SECONDS
+                return in_time and event.details.get("exit_code") == 0
+        return False
 
     def _nowhere_fresher(self, attempt: Attempt) -> str:
         """What became of the tokens that the presented one was spent for."""

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from scenarios.benchmarks import executables, processes, world
+from scenarios.benchmarks import chains, executables, processes, world
 from scenarios.benchmarks.catalogs import catalog_text
 
 REPOSITORY = Path(__file__).parents[2]
@@ -62,6 +62,7 @@ def main() -> None:
         head.write_text(json.dumps(tree, indent=2), encoding="utf-8")
         show("gate --base, 1 of 500 changed", measure("gate", str(head), "--base", str(base)))
     world.main()
+    chains.main()
     executables.main()
     processes.main()
 

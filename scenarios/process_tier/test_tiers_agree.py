@@ -17,7 +17,7 @@ from harness.scenario.verdicts import Verdict
 from scenarios.playing import short, told
 
 SCENARIOS = {scenario.id: scenario for scenario in load_all() if PROCESS in scenario.tiers}
-LONG = ("113", "pi-hang-hides-others")
+LONG = ("113", "pi-hang-hides-others", "deploy-restart-stale-token", "idle-longer-than-the-tokens-life")
 """They wait for minutes of their own time: tens of real seconds at every scale that leaves them their sense."""
 
 

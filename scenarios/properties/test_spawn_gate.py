@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,7 +68,7 @@ STEPS = st.lists(
 )
 @given(STEPS, st.sampled_from([None, "uuid"]))
 def test_no_message_of_a_human_disappears_and_none_is_delivered_twice(steps, session_id):
-    values = {"status": "running", "session_id": session_id, "metadata": {}}
+    values: Mapping[str, Any] = {"status": "running", "session_id": session_id, "metadata": {}}
     sent, delivered = 0, []
     quoted: list[str] = []
     jobs: list[str | None] = []
@@ -75,7 +78,7 @@ def test_no_message_of_a_human_disappears_and_none_is_delivered_twice(steps, ses
             text = None if kind == "first" else what if is_nudge(what, PROMPTS) else f"{what} number {sent}"
             turn = Turn(text, is_nudge(text, PROMPTS))
             sent += 1
-            human += [text] if turn.owed is not None else []
+            human += [turn.owed] if turn.owed is not None else []
             quoted += [line.text for line in blocked_lines(values, SERVERS, turn)]
             values, jobs = blocked_values(values, SERVERS, turn), []
         elif kind == "authorize":

@@ -15,8 +15,9 @@ from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
 from harness.scenario.verdicts import Verdict
 from harness.world.outside.reaping import marked
+from scenarios.listening import Listener
 from scenarios.playing import short, told
-from scenarios.process_tier.test_nothing_left import HANGING, HOSTILE, Listener, held_here
+from scenarios.process_tier.test_nothing_left import HANGING, HOSTILE, held_here
 
 pytestmark = pytest.mark.nightly
 RUNTIMES = ("claude", "claude@2.1.328", "codex", "codex@0.169.0", "pi", "pi@0.86.1+2.36.0")

@@ -64,12 +64,17 @@ def key_of(entry: Mapping[str, Any], name: str) -> str:
     return credential_key(name, {member: entry[member] for member in ("type", "url", "headers") if member in entry})
 
 
+def nothing(_name: str) -> str | None:
+    """No variable has a value."""
+    return None
+
+
 def credential(
     name: str,
     seconds: float | None = HOUR,
     entry: Mapping[str, Any] | None = None,
     *,
-    lookup: Lookup = {}.get,
+    lookup: Lookup = nothing,
     **more: Any,
 ) -> Credential:
     """A stored credential of a server that expires in so many seconds."""
@@ -96,7 +101,7 @@ def stored(*credentials: Credential) -> dict[tuple[str, str], Mapping[str, Any]]
 
 def order_of(catalog: Mapping[str, Any], **more: Any) -> Order:
     """The order of one session."""
-    given = {"runtime": "claude", "lookup": {}.get, "oauth": OAuthSettings(), **more}
+    given = {"runtime": "claude", "lookup": nothing, "oauth": OAuthSettings(), **more}
     return Order(
         SESSION,
         clone=CLONE,
@@ -110,7 +115,7 @@ def order_of(catalog: Mapping[str, Any], **more: Any) -> Order:
 
 def deps_of(catalog: Mapping[str, Any]) -> OAuthDeps:
     """What the web side knows of the deployment."""
-    return OAuthDeps(read_catalog(dict(catalog)), {}.get, OAuthSettings("zimmer.example.com"))
+    return OAuthDeps(read_catalog(dict(catalog)), nothing, OAuthSettings("zimmer.example.com"))
 
 
 class Session:

@@ -188,7 +188,7 @@ def test_another_version_may_be_what_it_is_held_against(toys, capsys):
 
 def test_bisecting_takes_away_what_it_has_installed_and_leaves_what_was_there(toys, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("MCP_HARNESS_CACHE", str(tmp_path / "cache"))
-    runtimes, install = tmp_path / "cache/runtimes", bisecting.installed
+    runtimes, install = tmp_path / "cache/runtimes", vars(bisecting)["installed"]
     (runtimes / "claude-1.0.0").mkdir(parents=True)
 
     def installed(wanted, cache, environment, tell):

@@ -209,6 +209,15 @@ def test_a_session_has_to_look_where_its_runtime_will(store, family, environment
     assert scene.present(1, "T") == expected
 
 
+def test_whoever_completes_a_consent_looks_where_its_session_would():
+    scene = rotated(CLAUDE)
+    scene.jobs |= {"T": Session(Runtime("claude")), "S": Session(Runtime("pi")), "S#2": Session(Runtime("pi"))}
+    scene.tell("operator", "step.authorize", {"server": "a", "session": "S"})
+    assert scene.present(1, "web") == ("", holes.OTHER_RUNTIME)
+    scene.tell("operator", "step.authorize", {"server": "a", "session": "T"})
+    assert scene.present(1, "web#2") == ("it had not looked", "")
+
+
 @pytest.mark.parametrize(("store", "expected"), [(CODEX, "it had not looked"), (OWN, ""), (RING, "it had not looked")])
 def test_a_job_has_to_look_into_what_all_sessions_share(store, expected):
     assert rotated(store).present(1, "cron")[0] == expected
@@ -223,6 +232,16 @@ def test_a_helper_that_ended_badly_has_read_nothing():
     scene.read("cron/keyctl", RING)
     scene.tell("cron/keyctl", "ended", {"exit_code": 0})
     assert scene.present(1, "cron")[0] == "it had read the fresher one"
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1.9, ""), (2.0, holes.NOT_READABLE)])
+def test_a_helper_that_answers_too_late_has_told_nobody(seconds, expected):
+    scene = rotated(RING)
+    scene.tell("cron", "spawn", {"argv": ["keyctl"], "child": "cron/keyctl"})
+    scene.read("cron/keyctl", RING)
+    scene.now += seconds
+    scene.tell("cron/keyctl", "ended", {"exit_code": 0})
+    assert scene.present(1, "cron")[1] == expected
 
 
 def test_a_runtime_that_presents_what_is_spent_is_a_race():

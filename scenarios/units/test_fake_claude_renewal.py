@@ -90,7 +90,9 @@ def test_a_lapsed_token_is_renewed_before_it_is_shown_and_the_pair_is_written_ba
     }
     whole = json.loads(run.text(STORE_FILE))
     assert (whole["claudeAiOauth"], whole["mcpOAuth"]["other|1"]) == ({"kept": 1}, {"accessToken": "x"})
-    assert run.simulation.tree.stat(STORE_FILE, 0).mode == 0o600
+    stat = run.simulation.tree.stat(STORE_FILE, 0)
+    assert stat is not None
+    assert stat.mode == 0o600
 
 
 @pytest.mark.parametrize(("left_seconds", "renews"), [(299.9, True), (300.0, False), (-1.0, True)])
@@ -251,6 +253,14 @@ def test_two_processes_ask_for_one_token(profile):
     run = renewing(profile, held(), slow, beside=second(profile))
     assert (run.statuses(), spent(run)) == ({"srv": "connected"}, ["once"])
     assert set(bearers(run)) == {"Bearer new"}
+
+
+@BOTH
+def test_whoever_waited_and_finds_an_emptied_entry_presents_nothing(profile):
+    refused = as_json({"error": "invalid_grant"}, 400)._replace(after_seconds=1.0)
+    run = renewing(profile, held(), refused, beside=second(profile))
+    assert spent(run) == ["once"]
+    assert run.statuses() == {"srv": "needs-auth"}
 
 
 def second(profile: str):

@@ -174,7 +174,8 @@ def test_a_list_that_was_left_behind_offers_only_what_can_still_be_authorized():
 @pytest.mark.parametrize("active", [True, False])
 def test_entries_of_both_writers_are_read_alike(entry, active):
     assert {"server_name", "server_url", "error"} <= set(entry)
-    row = {"status": "failed", "metadata": {"failure_reason": "oauth_required", "oauth_required_servers": [entry]}}
+    noted = {"failure_reason": "oauth_required", "oauth_required_servers": [entry]}
+    row = {"status": "failed", "metadata": noted}
     found = []
 
     async def asks(world, order):
@@ -182,7 +183,7 @@ def test_entries_of_both_writers_are_read_alike(entry, active):
 
     Session({"notion": NOTION}, program=asks, credentials=[credential("notion")] if active else [], row=row)
     assert found == [active]
-    stale = {**row, "status": "needs_input", "metadata": {**row["metadata"], "failure_reason": None}}
+    stale = {**row, "status": "needs_input", "metadata": {**noted, "failure_reason": None}}
     assert len(offered(stale, lambda _: found[0])) == (0 if active else 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -205,7 +206,11 @@ def test_a_very_long_message_is_quoted_in_part_and_kept_whole():
 
 @pytest.mark.requirement("resume-undelivered-never-consumed")
 def test_a_message_that_could_not_be_delivered_is_never_taken_for_one_that_is_owed():
-    kept = {"oauth_undelivered_follow_up_prompt": "do X"}
+    kept: dict[str, Any] = {
+        "oauth_undelivered_follow_up_prompt": "old",
+        "mcp_degraded_servers": [],
+        "oauth_required_servers": None,
+    }
     session = resumed(parked("a", session_id="uuid", metadata=kept), "a", named="a")
     assert [job["kind"] for job in session.jobs] == ["new_session"]
     assert session.metadata["oauth_undelivered_follow_up_prompt"] == "do X"
@@ -214,7 +219,11 @@ def test_a_message_that_could_not_be_delivered_is_never_taken_for_one_that_is_ow
 @pytest.mark.requirement("resume-deliver-order", "resume-marker-survives-recovery-keys")
 def test_a_delivered_message_drops_the_whole_set_of_stale_keys_and_no_other():
     noted = dict.fromkeys(STALE_RETRY_KEYS, 1)
-    kept = {"oauth_undelivered_follow_up_prompt": "old", "mcp_degraded_servers": [], "oauth_required_servers": None}
+    kept: dict[str, Any] = {
+        "oauth_undelivered_follow_up_prompt": "old",
+        "mcp_degraded_servers": [],
+        "oauth_required_servers": None,
+    }
     after = deliver_follow_up({"status": "failed", "metadata": {**noted, **kept}}, "do X")
     assert after == {"status": "running", "metadata": {**kept, "pending_follow_up_prompt": "do X"}}
     assert without_stale_keys({"pending_follow_up_prompt": "p", **kept}) == {"pending_follow_up_prompt": "p", **kept}

@@ -10,6 +10,7 @@ import pytest
 
 from harness.reference.catalog.entry import read_entry
 from harness.reference.credentials import table
+from harness.reference.credentials.row import TABLE
 from harness.reference.oauth.requirement import TABLE as REQUIREMENTS
 from harness.reference.oauth.settings import OAuthSettings
 from harness.reference.oauth.transport import REQUEST_TIMEOUT_SECONDS
@@ -226,7 +227,7 @@ def test_what_the_runtime_has_renewed_is_taken_over_before_anything_is_posted():
     )
     assert (session.spawns, session.posts) == (1, 0)
     assert session.tokens() == {"notion": "rotated"}
-    assert (session.ran.row(table.TABLE, row.credential_key) or {})["refresh_token"] == "head-of-the-chain"
+    assert (session.ran.row(TABLE, row.credential_key) or {})["refresh_token"] == "head-of-the-chain"
 
 
 @pytest.mark.requirement("gate-near-expiry-not-blocking")
@@ -259,7 +260,7 @@ def test_what_cannot_be_renewed_blocks_without_a_request(more):
     session = Session(
         {"notion": NOTION},
         serves("notion"),
-        more_rows={(table.TABLE, row.credential_key): {**asdict(row), "runtime_keys": dict(row.runtime_keys)}},
+        more_rows={(TABLE, row.credential_key): {**asdict(row), "runtime_keys": dict(row.runtime_keys)}},
     )
     assert (session.spawns, session.asked, session.required) == (0, [], ["notion"])
 
@@ -276,7 +277,7 @@ def test_a_renewal_that_fails_for_now_blocks_without_a_probe_and_keeps_the_token
     )
     assert (session.spawns, session.required) == (0, ["notion"])
     assert not any(request.startswith("GET") for request in session.asked)
-    assert (session.ran.row(table.TABLE, row.credential_key) or {})["refresh_token"] == "refresh-of-notion"
+    assert (session.ran.row(TABLE, row.credential_key) or {})["refresh_token"] == "refresh-of-notion"
     assert "could not be renewed now" in session.metadata["oauth_required_servers"][0]["error"]
 
 
@@ -506,7 +507,7 @@ def test_a_session_without_remote_servers_is_started_without_a_word_of_the_gate(
 def test_a_session_that_passed_runs_until_its_runtime_has_ended_and_is_parked_no_more(fault, status):
     required = [{"server_name": "notion", "server_url": None}]
     before = {"status": "failed", "metadata": {"failure_reason": "oauth_required", "oauth_required_servers": required}}
-    seen = []
+    seen: list[Any] = []
 
     async def looks(world):
         while not seen:

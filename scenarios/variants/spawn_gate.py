@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 from harness.reference.credentials import table
 from harness.reference.credentials.authorized import key_of as key_of_rule
@@ -11,11 +12,11 @@ from harness.reference.credentials.writers import needs_auth
 from harness.reference.oauth.capability import oauth_capable
 from harness.reference.oauth.check import Check, check_oauth_requirement, undetermined
 from harness.reference.oauth.consent import hosted_callback
-from harness.reference.oauth.requirement import recorded
+from harness.reference.oauth.requirement import Determination, recorded
 from harness.reference.oauth.server import remote_server
 from harness.reference.readiness.contained import contained
 from harness.reference.session import rows
-from harness.reference.session.blocking import Blocked, Line, required
+from harness.reference.session.blocking import Blocked, required
 from harness.reference.session.blocking import blocked_lines as blocked_lines_rule
 from harness.reference.session.blocking import blocked_values as blocked_values_rule
 from harness.reference.session.blocking import offered as offered_rule
@@ -27,6 +28,7 @@ from harness.reference.session.gate import is_listed as is_listed_rule
 from harness.reference.session.gate import reason_to_block as reason_to_block_rule
 from harness.reference.session.gate import status_of as status_of_rule
 from harness.reference.session.injection import inject as inject_rule
+from harness.reference.session.timeline import Line
 from harness.requirements.variants import variant
 
 GATE = "harness.reference.session.gate"
@@ -141,7 +143,8 @@ async def a_recorded_answer_spares_the_probe(world, order, server):
     known = await recorded(world, server.credential_key)
     if known is None:
         return await ask_rule(world, order, server)
-    return Check(known.determination == "advertised_required", known.determination)
+    answer = cast("Determination", known.determination)
+    return Check(answer == "advertised_required", answer)
 
 
 @variant(f"{GATE}:answer_of", catches=("gate-advertised-required-blocks",))

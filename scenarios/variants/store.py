@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from fake_runtimes.claude import stored as cli_stored
 from harness.reference.credentials.writers import needs_auth, store_file
 from harness.reference.credentials.writers.registry import session_writer
+from harness.reference.credentials.writers.removal import Removed, without_keys
 from harness.reference.credentials.writers.store_file import changed as changed_rule
 from harness.reference.credentials.writers.store_file import locked as locked_rule
 from harness.reference.oauth.endpoints import acceptable_endpoint as acceptable_rule
@@ -107,14 +108,14 @@ def claudes_store_lies_in_the_clone(place):
 @variant(f"{NEEDS_AUTH}:without_names", catches=("store-clear-only-named", "gate-needs-auth-clear-by-name"))
 def the_whole_cache_goes(document, names):
     """Other sessions' entries with it."""
-    return needs_auth.Removed(tuple(names), {})
+    return Removed(tuple(names), {})
 
 
 @variant(f"{NEEDS_AUTH}:without_names", catches=("gate-needs-auth-clear-by-name",))
 def entries_are_looked_for_by_key(document, names):
     """A credential key never matches a bare name."""
     keys = [key for key in document if "|" in key and key.partition("|")[0] in names]
-    return needs_auth.without_keys(document, keys)
+    return without_keys(document, keys)
 
 
 @variant(f"{STORE_FILE}:rewrite_existing", catches=("store-clear-tolerant", "gate-needs-auth-clear-by-name"))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from harness.reference.credentials import table
 from harness.reference.credentials.cron import renew as renew_rule
-from harness.reference.credentials.key import credential_key
-from harness.reference.credentials.writers import claude, pi, pi_store, staging
+from harness.reference.credentials.key import credential_key, pi_account
+from harness.reference.credentials.writers import claude, pi, pi_store, staging, store_file
 from harness.reference.credentials.writers.claude import entry_of as claude_entry_rule
 from harness.reference.credentials.writers.claude import merged as claude_merged_rule
 from harness.reference.credentials.writers.claude import pair_of as claude_pair_rule
@@ -22,6 +22,7 @@ from harness.reference.credentials.writers.pi_store import pair_of as pi_pair_ru
 from harness.reference.credentials.writers.protocol import StagedCredential
 from harness.reference.credentials.writers.registry import registered_writers as registered_rule
 from harness.reference.credentials.writers.staging import stage as stage_rule
+from harness.reference.credentials.writers.store_file import document_of
 from harness.reference.session.injection import hand_over as hand_over_rule
 from harness.requirements.variants import variant
 
@@ -57,7 +58,7 @@ async def claudes_store_is_written_once(self, world, credentials):
     if wanted and await world.files.stat(self.path) is None:
         document = claude_merged_rule({}, wanted, world.clock.now())
         await world.files.make_directory(self.directory, mode=0o700)
-        await world.files.write_atomic(self.path, claude.store_file.text_of(document).encode(), mode=0o600)
+        await world.files.write_atomic(self.path, store_file.text_of(document).encode(), mode=0o600)
         return self.path
     return None
 
@@ -112,20 +113,20 @@ async def claude_writes_an_empty_store(self, world, credentials):
     """Nothing to write is written."""
     document = claude_merged_rule({}, staging.usable(credentials, world.clock.now()), world.clock.now())
     await world.files.make_directory(self.directory, mode=0o700)
-    await claude.store_file.replace(world, self.path, document)
+    await store_file.replace(world, self.path, document)
     return self.path
 
 
 @variant(f"{STORE_FILE}:replace", catches=("writers-secret-file-mode", "store-atomic-replace"))
 async def stores_are_written_in_place(world, path, document, mode=0o600):
     """Truncated, then written, with the mode of any file."""
-    await world.files.write(path, claude.store_file.text_of(document).encode())
+    await world.files.write(path, store_file.text_of(document).encode())
 
 
 @variant(f"{STORE_FILE}:replace", catches=("writers-secret-file-mode",))
 async def a_store_keeps_the_mode_it_has(world, path, document, mode=0o600):
     """Whoever could read it before still can."""
-    await world.files.write_atomic(path, claude.store_file.text_of(document).encode())
+    await world.files.write_atomic(path, store_file.text_of(document).encode())
 
 
 @variant(f"{STORE_FILE}:sweep", catches=("writers-secret-file-mode",))
@@ -145,7 +146,7 @@ async def a_store_that_cannot_be_read_counts_as_empty(world, path):
 @variant(f"{STORE_FILE}:document_of", catches=("writers-missing-store-not-error", "store-corrupt-store"))
 def an_unreadable_store_holds_something(text):
     """What cannot be parsed is kept as a text, and the entries never get into it."""
-    return claude.store_file.parse(text) or {"unreadable": text}
+    return store_file.parse(text) or {"unreadable": text}
 
 
 @variant(f"{CLAUDE}:without", catches=("writers-delete-returns-removed",))
@@ -391,7 +392,7 @@ async def a_vanished_file_is_a_failure(self, world, credentials):
     """What was handed in before is expected to be there."""
     before = [one for one in credentials if await world.files.stat(self.path(one.server_name)) is None]
     for one in before:
-        if await self.store.get(world, pi.pi_account(one.server_name), world.clock.now() + 5):
+        if await self.store.get(world, pi_account(one.server_name), world.clock.now() + 5):
             pi.warn(world, f"the staged credential of '{one.server_name}' was lost")
     for one in credentials:
         await self._staged(world, one)
@@ -413,7 +414,7 @@ def only_the_account_itself_goes(account, text):
 @variant(f"{PI_STORE}:manifest_of", catches=("writers-pi-chunked-remove",))
 def any_number_of_parts_is_followed(text):
     """A hundred thousand removals."""
-    document = pi_store.document_of(text)
+    document = document_of(text)
     count, digest = document.get("chunkCount"), document.get("chunkDigest")
     return pi_store.Manifest(int(count), str(digest)) if isinstance(count, int | float) else None
 
@@ -422,7 +423,7 @@ def any_number_of_parts_is_followed(text):
 async def each_server_waits_for_the_keyring_anew(self, world, name, until):
     """Five seconds for each."""
     try:
-        await self.store.clear(world, pi.pi_account(name), world.clock.now() + 5)
+        await self.store.clear(world, pi_account(name), world.clock.now() + 5)
     except OSError as error:
         pi.warn(world, str(error))
     return True
@@ -449,7 +450,7 @@ async def the_staged_file_is_read_back(self, world, keys=None):
     """What Zimmer wrote itself passes for a rotation."""
     found = {}
     for name in keys or ():
-        text = await pi.store_file.read_text(world, self.path(name))
+        text = await store_file.read_text(world, self.path(name))
         pair = None if text is None else pi_store.pair_of(text)
         if pair is not None:
             found[name] = pair
@@ -466,7 +467,7 @@ def parts_are_joined_without_a_check(manifest, parts):
 async def the_staged_file_is_readable(world, path, entry):
     """As any file is."""
     await world.files.make_directory(path.rpartition("/")[0])
-    await world.files.write(path, pi.store_file.text_of(entry).encode())
+    await world.files.write(path, store_file.text_of(entry).encode())
 
 
 @variant(f"{PI}:PiWriter.discard", catches=("writers-pi-plaintext-scope",))
@@ -512,7 +513,7 @@ async def nothing_is_written_where_there_is_a_store(world, writer, servers):
 async def the_job_hands_out_what_it_renewed(world, writers, row, run):
     """Into the stores of sessions that run."""
     await renew_rule(world, writers, row, run)
-    renewed = await table.find(world, row.credential_key)
+    renewed = await table.find(world, row.credential_key) or row
     for writer in writers:
         staged = StagedCredential(
             writer.key_for(renewed), renewed.server_name, renewed.server_url, renewed.client_id, renewed.access_token

@@ -15,7 +15,7 @@ from harness.world.blocking.port import Port
 from harness.world.blocking.process import OWN_STDERR, OWN_STDOUT, Process
 from harness.world.blocking.spawning import Started, inside, start
 from harness.world.errors import failure, require_spawnable
-from harness.world.outside.control import Launch, launch_message, launched
+from harness.world.outside.control import Launch, launch_message, launched, reaped_message
 from harness.world.outside.setting import NAME_VARIABLE, without_own
 from harness.world.sites import PROCESS_ACTIONS, SIGNAL_NUMBERS
 from harness.world.values import require_text
@@ -82,6 +82,8 @@ class BlockingChild(Port):
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self._exit_code = os.waitstatus_to_exitcode(status)
+                if self._process.control is not None:
+                    self._process.ask(reaped_message(self._process.name, self._name, self._exit_code), meanwhile=False)
         return self._exit_code
 
     async def signal(self, name: str) -> None:

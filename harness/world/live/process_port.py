@@ -12,7 +12,7 @@ from harness.world.live.children import Running, started
 from harness.world.live.driver import Driver, LivePort
 from harness.world.live.pipes import LineReader, LineWriter
 from harness.world.live.signals import OwnSignals
-from harness.world.outside.control import Launch, launch_message, launched
+from harness.world.outside.control import Launch, launch_message, launched, reaped_message
 from harness.world.outside.setting import NAME_VARIABLE, without_own
 from harness.world.sites import PROCESS_ACTIONS, SIGNAL_NUMBERS
 from harness.world.values import require_text
@@ -106,6 +106,7 @@ class LiveProcesses(LivePort):
         except ValueError as error:  # a text that no program can be given, as one with a null byte
             raise failure(errno.EINVAL, command) from error
         driver.emit("spawn", {"argv": list(argv), "child": launch.name})
+        driver.tasks.start_soon(self._tell_end, launch.name, running)
         return LiveChild(driver, launch.name, running)
 
     async def _launch(self, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Launch:
@@ -115,6 +116,13 @@ class LiveProcesses(LivePort):
         name = f"{driver.name}/{env.get(NAME_VARIABLE, argv[0])}"
         count = self._names[name] = self._names.get(name, 0) + 1
         return Launch(tuple(argv), name if count == 1 else f"{name}#{count}", {})
+
+    async def _tell_end(self, name: str, running: Running) -> None:
+        """Once a child has ended: whoever steers may never have heard of it."""
+        driver, process = self._driver, running.process
+        await running.ended.wait()
+        if driver.steering is not None and driver.alive and process.returncode is not None:
+            driver.steering.tell(reaped_message(driver.name, name, process.returncode))
 
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From this process's stdin."""

@@ -7,10 +7,12 @@
                                                                                             or {"errno": 2}
     {"do": "printed", "actor": A, "stream": "stdout", "text": LINES}                     -> {}
     {"do": "ended", "actor": A, "exit_code": N}                                          -> {}
+    {"do": "reaped", "actor": A, "child": C, "exit_code": N}                             -> {}
     {"do": "resolve", "actor": A, "origin": "https://mcp.test"}                          -> {"host", "port"} or {}
 
 A point is answered when its holds let go; the actor stays at it until then. An actor that is to be killed there gets
-no answer. An actor whose last connection is closed without a word has been killed. Where nobody steers, nothing is
+no answer. An actor whose last connection is closed without a word has been killed; of one that was killed before it
+said anything only its parent can tell (`reaped`, which means nothing of any other). Where nobody steers, nothing is
 asked: events go to a file or nowhere, programs and hosts are what they are.
 """
 
@@ -68,6 +70,11 @@ def point_message(actor: str, port: str, label: str, actions: Collection[str], c
         "actions": sorted(actions),
         "content": content,
     }
+
+
+def reaped_message(actor: str, child: str, exit_code: int) -> dict[str, Any]:
+    """A child has ended, and its exit code was taken."""
+    return {"do": "reaped", "actor": actor, "child": child, "exit_code": exit_code}
 
 
 def launch_message(actor: str, argv: Sequence[str], env: Mapping[str, str], directory: str) -> dict[str, Any]:

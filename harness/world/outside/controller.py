@@ -184,6 +184,13 @@ class Controller:
                 self.emit(actor.name, "killed", {"signal": SIGNALS[-exit_code]})
             self.emit(actor.name, "ended", {"exit_code": exit_code})
 
+    def _reaped(self, child: str, exit_code: int) -> None:
+        """Whoever has said something is known to have ended by its connections."""
+        with self.changed:
+            actor = self.named(child)
+            if actor is not None and not actor.pid:
+                self.ended(actor, exit_code, is_killed=True)
+
     # --- what processes ask
 
     def answer(self, message: Mapping[str, Any], pid: int) -> Mapping[str, Any] | None:
@@ -199,6 +206,8 @@ class Controller:
                 actor.printed[message["stream"]] += self.normal(message["text"]).split("\n")
             case "ended":
                 self.ended(actor, message["exit_code"])
+            case "reaped":
+                self._reaped(message["child"], message["exit_code"])
             case "point":
                 return self._point(actor, message)
             case "launch":
