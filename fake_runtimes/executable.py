@@ -3,7 +3,8 @@
     MCP_FAKE_PROFILE=2.1.328 MCP_FAKE_PLAN='[{"text": "hello"}]' claude -p "go on"
 
 `--fake-profile` and `--fake-plan` say the same on the command line and are taken away before the program reads it;
-`--about` alone tells what it is. `WORLD_TIME_SCALE` makes all waits that many times shorter.
+`--about` alone tells what it is. `MCP_FAKE_BUGS` and `--fake-bugs` name bugs of Codex that no profile has.
+`WORLD_TIME_SCALE` makes all waits that many times shorter.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from fake_runtimes.text import JsonTextError, parse_json
 from harness.world import World
 from harness.world.ports import Program
 
-PROFILE_VARIABLE, PLAN_VARIABLE = "MCP_FAKE_PROFILE", "MCP_FAKE_PLAN"
-PROFILE_FLAG, PLAN_FLAG, ABOUT_FLAG = "--fake-profile", "--fake-plan", "--about"
-CALLS_ITS_OWN = ("pi",)
+PROFILE_VARIABLE, PLAN_VARIABLE, BUGS_VARIABLE = "MCP_FAKE_PROFILE", "MCP_FAKE_PLAN", "MCP_FAKE_BUGS"
+PROFILE_FLAG, PLAN_FLAG, BUGS_FLAG, ABOUT_FLAG = "--fake-profile", "--fake-plan", "--fake-bugs", "--about"
+VARIABLES = {PROFILE_FLAG: PROFILE_VARIABLE, PLAN_FLAG: PLAN_VARIABLE, BUGS_FLAG: BUGS_VARIABLE}
+CODEX, CALLS_ITS_OWN = "codex", ("pi",)
 HOME = "HOME"
 DONE, UNUSABLE = 0, 64
 """`UNUSABLE` is the exit code of a fake that was told something that it cannot be; no runtime has it."""
@@ -48,6 +50,7 @@ class Told(NamedTuple):
     profile: str
     plan: str
     argv: tuple[str, ...]
+    bugs: str = ""
 
 
 class UnusableError(Exception):
@@ -63,18 +66,18 @@ def program(runtime: str, told: Told) -> Program:
             if told.argv[1:] == (ABOUT_FLAG,):
                 await world.processes.write_line(about(runtime, profile))
                 return DONE
-            plan = plan_of(told.plan, runtime)
+            found = command(runtime, profile, plan_of(told.plan, runtime), told.bugs)
         except UnusableError as error:
             await world.processes.write_error(f"mcp-fake-{runtime}: {error}")
             return UNUSABLE
-        return await command(runtime, profile, plan)(world, told.argv)
+        return await found(world, told.argv)
 
     return run
 
 
 def told_by(argv: Sequence[str], variables: Mapping[str, str]) -> Told:
     """The flags, else the environment. Flags count up to `--`."""
-    found = {PROFILE_FLAG: variables.get(PROFILE_VARIABLE, ""), PLAN_FLAG: variables.get(PLAN_VARIABLE, "")}
+    found = {flag: variables.get(variable, "") for flag, variable in VARIABLES.items()}
     left, kept = list(argv), []
     while left and left[0] != "--":
         word = left.pop(0)
@@ -83,7 +86,7 @@ def told_by(argv: Sequence[str], variables: Mapping[str, str]) -> Told:
             found[name] = value if equals else left.pop(0)
         else:
             kept.append(word)
-    return Told(found[PROFILE_FLAG], found[PLAN_FLAG], (*kept, *left))
+    return Told(found[PROFILE_FLAG], found[PLAN_FLAG], (*kept, *left), found[BUGS_FLAG])
 
 
 def profile_of(runtime: str, told: str) -> Profile:
@@ -130,16 +133,22 @@ def plan_of(told: str, runtime: str) -> Plan:
     return plan
 
 
-def command(runtime: str, profile: Profile, plan: Plan) -> Program:
-    """The runtime's own program; only this one's modules are loaded."""
+def command(runtime: str, profile: Profile, plan: Plan, bugs: str = "") -> Program:
+    """The runtime's own program; only this one's modules are loaded. Raises UnusableError for unknown bugs."""
+    if bugs and runtime != CODEX:
+        raise UnusableError(f"{BUGS_VARIABLE}: no bugs of {runtime} are known")
     if runtime == "claude":
         from fake_runtimes.claude.command import program as claude_program
 
         return claude_program(profile, plan)
-    if runtime == "codex":
+    if runtime == CODEX:
+        from fake_runtimes.codex.bugs import UnknownBugError, read_bugs
         from fake_runtimes.codex.command import program as codex_program
 
-        return codex_program(profile, plan)
+        try:
+            return codex_program(profile, plan, read_bugs(bugs))
+        except UnknownBugError as error:
+            raise UnusableError(f"{BUGS_VARIABLE}: {error}") from None
     from fake_runtimes.pi.command import program as pi_program
 
     return pi_program(profile, plan)
@@ -165,7 +174,7 @@ def start(runtime: str) -> NoReturn:
     from harness.world.blocking import main
 
     told = told_by(sys.argv, os.environ)
-    for name in (PROFILE_VARIABLE, PLAN_VARIABLE):
+    for name in VARIABLES.values():
         os.environ.pop(name, None)
     if not os.environ.get(HOME):
         os.environ.update(home_variable(os.getuid()))

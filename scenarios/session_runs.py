@@ -145,7 +145,7 @@ class SessionRun:
         self.simulation.tree = self.tree
         if before is not None:
             self.simulation.table.committed.update(before.simulation.table.committed)
-        for path in (f"{self.clone}/.git/info", f"{HOME}/.claude"):
+        for path in (f"{self.clone}/.git/info", f"{HOME}/.claude", f"{HOME}/.codex"):
             self.tree.make_directory(path, 0o755, 0, 0.0)
         if edit is not None:
             edit(self.tree)

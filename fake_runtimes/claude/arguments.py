@@ -60,6 +60,7 @@ class Arguments(NamedTuple):
     configs: tuple[str, ...] = ()
     strict: bool = False
     session_id: str = ""
+    resumed: str = ""
     prompt: str = ""
     version: bool = False
     help: bool = False
@@ -117,6 +118,8 @@ def valued(found: Arguments, name: str, values: Sequence[str]) -> Arguments:
     """With one option and its values."""
     if name == "--mcp-config":
         return found._replace(configs=(*found.configs, *values))
+    if name == "--resume":
+        return found._replace(resumed=values[0])
     if name == "--session-id":
         if UUID.fullmatch(values[0]) is None:
             return found._replace(error=NO_UUID)

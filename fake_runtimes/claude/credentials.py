@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from fake_runtimes.loaded import LoadedServer
@@ -17,11 +18,16 @@ def lookup_key(server: LoadedServer) -> str:
     The digest is SHA-256 over the compact JSON of type, url and headers in this order, with the values as
     expanded, otherwise verbatim, and the headers as a JavaScript object lists them.
     """
-    hashed = {"type": server.transport, "url": server.url or "", "headers": javascript_order(server.headers)}
+    return f"{server.name}|{digest(server.transport, server.url or '', tuple(server.headers.items()))}"
+
+
+@lru_cache(maxsize=1 << 10)
+def digest(transport: str, url: str, headers: tuple[tuple[str, str], ...]) -> str:
+    """The part behind the name: it is asked for with every request."""
     import hashlib  # loads a library, which most runs do not need
 
-    digest = hashlib.sha256(utf8(json_stringify(hashed))).hexdigest()[:DIGEST_LENGTH]
-    return f"{server.name}|{digest}"
+    hashed = {"type": transport, "url": url, "headers": javascript_order(dict(headers))}
+    return hashlib.sha256(utf8(json_stringify(hashed))).hexdigest()[:DIGEST_LENGTH]
 
 
 def stored_entry(store_text: str, server: LoadedServer) -> dict[str, Any] | None:

@@ -33,7 +33,8 @@ API_KEY = "ANTHROPIC_API_KEY"
 
 async def run_session(world: World, profile: ClaudeProfile, plan: Plan, arguments: Arguments, given: Given) -> int:
     """A run of the profile's version whose model follows the plan; the answer is its exit code."""
-    session = await begin(world, profile, given, arguments.session_id)
+    # not measured: a conversation that nobody has kept; here it is begun under its old id
+    session = await begin(world, profile, given, arguments.session_id or arguments.resumed)
     output = Output(world, arguments, session.session_id)
     if session.servers:
         await session.read_needs_auth()

@@ -8,6 +8,7 @@ from typing import Any
 
 from fake_runtimes.codex.arguments import Arguments
 from fake_runtimes.codex.auth import auth_status
+from fake_runtimes.codex.bugs import NONE, Bugs
 from fake_runtimes.codex.home import LOADING_FAILED, Held, read_home
 from fake_runtimes.codex.lines import encode
 from fake_runtimes.codex.offers import allowed_tools
@@ -37,7 +38,7 @@ THREAD_CHARACTERS = 32
 EXEC_PREFIX = "Error: thread/start: thread/start failed: "
 
 
-async def run_app_server(world: World, arguments: Arguments, profile: CodexProfile) -> int:
+async def run_app_server(world: World, arguments: Arguments, profile: CodexProfile, bugs: Bugs = NONE) -> int:
     """JSON-RPC over stdio: `initialize`, `thread/start` (which starts the servers), `mcpServerStatus/list`.
 
     Each server gives notifications `mcpServer/startupStatus/updated`; one that is switched off gives none. When
@@ -50,7 +51,7 @@ async def run_app_server(world: World, arguments: Arguments, profile: CodexProfi
         return EXIT_REFUSED
     if held.refused is not None:
         await world.processes.write_error(f"{DEFAULTS}{held.refused.removeprefix(LOADING_FAILED)}")
-    return await Threads(world, profile, held).serve()
+    return await Threads(world, profile, held._replace(bugs=bugs)).serve()
 
 
 class Threads:

@@ -18,10 +18,14 @@ OTHER_OPTIONS = ("--model", "-m", "--color", "--profile", "-p", "--output-schema
 SWITCHES = ("--json", "--strict-config", "--skip-git-repo-check", "--last", "--ephemeral", BYPASS)
 VALUED = (*SANDBOX_OPTIONS, *DIRECTORY_OPTIONS, *OVERRIDE_OPTIONS, *OTHER_OPTIONS)
 TRUST = "--trust"
+RESUME = "resume"
 
 
 class Arguments(NamedTuple):
-    """What was asked for. `error` is what the program says of an argument that it does not know."""
+    """What was asked for. `error` is what the program says of an argument that it does not know.
+
+    `resumed` is the thread that a run goes on with, by its id; `last`: whichever was the last one.
+    """
 
     command: str = "exec"
     json: bool = False
@@ -31,6 +35,8 @@ class Arguments(NamedTuple):
     directory: str | None = None
     prompt: str = ""
     last_message: str | None = None
+    resumed: str = ""
+    last: bool = False
     overrides: tuple[str, ...] = ()
     error: str | None = None
 
@@ -54,6 +60,9 @@ def read_arguments(argv: Sequence[str], profile: CodexProfile) -> Arguments:
         if found.error is not None:
             return found
     command, *rest = positional or [""]
+    if command == "exec" and rest[:1] == [RESUME]:
+        count = 1 if found.last else 2
+        found, rest = found._replace(resumed=" ".join(rest[1:count])), rest[count:]
     return found._replace(command=command, prompt=" ".join(rest))
 
 
@@ -63,6 +72,8 @@ def switched(found: Arguments, word: str) -> Arguments:
         return found._replace(sandbox=FULL_ACCESS)
     if word == "--json":
         return found._replace(json=True)
+    if word == "--last":
+        return found._replace(last=True)
     if word == TRUST:
         return found._replace(trust=True)
     return found._replace(strict=True) if word == "--strict-config" else found

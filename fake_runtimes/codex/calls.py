@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fake_runtimes.client import CallResult, Connection
+from fake_runtimes.codex import bugs
 from fake_runtimes.codex.names import Name, namespace
 from fake_runtimes.codex.offers import runs_unasked
 from fake_runtimes.codex.servers import Servers
@@ -41,12 +42,20 @@ async def run_call(servers: Servers, offers: Mapping[tuple[str, str], Name], cal
         return Called(call, name, ok=False, text=servers.profile.refusal_text)
     seconds = timeout_seconds(connection.server.raw)
     result = await connection.call(call.tool, call.args, seconds)
-    if result.failure is not None and result.failure.status == UNAUTHORIZED and await servers.renewed(connection):
+    if is_refused(result) and await servers.renewed(connection):
         result = await connection.call(call.tool, call.args, seconds)
-    if result.failure is not None and result.failure.status == UNAUTHORIZED and servers.profile.renews_refused:
+    if is_refused(result) and not bugs.uses_refresh_token(servers.held.bugs):
+        text = f"{failed_call(connection, call.tool)}{bugs.AUTHORIZATION_REQUIRED}"
+        return Called(call, name, ok=False, text=text)
+    if is_refused(result) and servers.profile.renews_refused:
         return Called(call, name, ok=False, text=AUTHENTICATION_REQUIRED, answered=True)
     text = text_of(connection, call.tool, result, seconds, servers.profile)
     return Called(call, name, result.ok, text, result.kind in (None, "error"))
+
+
+def is_refused(result: CallResult) -> bool:
+    """Whether the server has refused whoever called."""
+    return result.failure is not None and result.failure.status == UNAUTHORIZED
 
 
 def timeout_seconds(raw: Mapping[str, Any]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fake_runtimes.codex.arguments import OVERRIDE_OPTIONS, read_arguments
+from fake_runtimes.codex.bugs import NONE, Bugs
 from fake_runtimes.plan import Plan
 from fake_runtimes.profile import CodexProfile, Profile
 from harness.world import World
@@ -22,21 +23,21 @@ LOST_HOME = 'CODEX_HOME points to "{named}", but that path {fault}'
 NO_ALIASES = "WARNING: proceeding, even though we could not create PATH aliases: "
 
 
-def program(profile: Profile, plan: Plan = Plan()) -> Program:  # noqa: B008 - immutable
-    """`codex` of the profile's version, its model answering as planned."""
+def program(profile: Profile, plan: Plan = Plan(), bugs: Bugs = NONE) -> Program:  # noqa: B008 - immutable
+    """`codex` of the profile's version, its model answering as planned, with these bugs."""
     if not isinstance(profile, CodexProfile):
         raise TypeError(f"{profile.name} is no profile of Codex")
 
     async def run(world: World, argv: Sequence[str]) -> int:
         try:
-            return await run_command(world, profile, plan, argv)
+            return await run_command(world, profile, plan, argv, bugs)
         except BrokenPipeError:
             return BROKEN_STDOUT
 
     return run
 
 
-async def run_command(world: World, profile: CodexProfile, plan: Plan, argv: Sequence[str]) -> int:
+async def run_command(world: World, profile: CodexProfile, plan: Plan, argv: Sequence[str], bugs: Bugs = NONE) -> int:
     """What the command line asks for."""
     words = tuple(argv[1:])
     lost = await lost_home(world)
@@ -51,19 +52,17 @@ async def run_command(world: World, profile: CodexProfile, plan: Plan, argv: Seq
     if words[len(options) : len(options) + 1] == (MCP,):
         from fake_runtimes.codex.mcp import run_mcp
 
-        return await run_mcp(world, profile, (*options, *words[len(options) + 1 :]))
-    return await run_words(world, profile, plan, argv)
+        return await run_mcp(world, profile, (*options, *words[len(options) + 1 :]), bugs)
+    return await run_words(world, profile, plan, argv, bugs)
 
 
 async def lost_home(world: World) -> str:
     """What is wrong with the home that the environment names; empty where there is nothing, and without one.
 
-    The user's own `~/.codex` is taken to be there, named or not: who can use the program at all has signed in. (The
-    program itself makes it where nobody names it, and ends where somebody does.)
+    Where nobody names it the program uses the user's own, which it makes itself.
     """
-    variables = world.env.variables
-    named = variables.get(HOME_VARIABLE)
-    if not named or named == f"{variables.get('HOME', '').rstrip('/')}/.codex":
+    named = world.env.variables.get(HOME_VARIABLE)
+    if not named:
         return ""
     path = named if named.startswith("/") else f"{world.env.directory.rstrip('/')}/{named}"
     try:
@@ -90,19 +89,19 @@ def leading_options(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words[:count])
 
 
-async def run_words(world: World, profile: CodexProfile, plan: Plan, argv: Sequence[str]) -> int:
+async def run_words(world: World, profile: CodexProfile, plan: Plan, argv: Sequence[str], bugs: Bugs) -> int:
     """Everything but `codex mcp`."""
     arguments = read_arguments(argv, profile)
     if arguments.command == EXEC or (arguments.error is not None and EXEC in argv[1:]):
         from fake_runtimes.codex.session import run_exec
 
-        return await run_exec(world, arguments, profile, plan)
+        return await run_exec(world, arguments, profile, plan, bugs)
     if arguments.error is not None:
         return await refused(world, arguments.error, BAD_ARGUMENTS)
     if arguments.command == APP_SERVER:
         from fake_runtimes.codex.app_server import run_app_server
 
-        return await run_app_server(world, arguments, profile)
+        return await run_app_server(world, arguments, profile, bugs)
     # not measured: without a command, or with a prompt alone, the program wants a terminal
     return await refused(world, NOT_INTERACTIVE, REFUSED)
 

@@ -16,6 +16,8 @@ class Authorization(NamedTuple):
 
     issuer: str
     token_endpoint: str
+    authorization_endpoint: str = ""
+    registration_endpoint: str = ""
 
 
 class UnreachableError(Exception):
@@ -41,7 +43,12 @@ async def discover(world: World, url: str, user_agent: str) -> Authorization | N
     found = await first_document(world, server_places(issuer), user_agent)
     if found is None or not {"authorization_endpoint", "token_endpoint"} <= found.keys():
         return None
-    return Authorization(str(found.get("issuer", "")), str(found["token_endpoint"]))
+    return Authorization(
+        str(found.get("issuer", "")),
+        str(found["token_endpoint"]),
+        str(found["authorization_endpoint"]),
+        str(found.get("registration_endpoint", "")),
+    )
 
 
 def resource_places(url: str) -> tuple[str, ...]:

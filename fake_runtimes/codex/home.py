@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from fake_runtimes.codex import bugs
 from fake_runtimes.codex.arguments import Arguments
 from fake_runtimes.codex.config import CONFIG_PATH, SERVERS_KEY, STORE_KEY, layer, read_config
 from fake_runtimes.codex.layers import overlay, overrides
@@ -30,7 +31,8 @@ NO_DIRECTORY = "Error: Not a directory (os error 20)"
 class Held(NamedTuple):
     """A run's configuration. `refused` is the text with which it ends before anything starts.
 
-    `tables` are the entries of all servers as merged, those that are switched off among them.
+    `tables` are the entries of all servers as merged, those that are switched off among them; `bugs` are those that
+    whoever started the program wants.
     """
 
     home: str
@@ -41,6 +43,7 @@ class Held(NamedTuple):
     store: str = "auto"
     tables: Mapping[str, Any] = {}
     refused: str | None = None
+    bugs: bugs.Bugs = bugs.NONE
 
     @property
     def servers(self) -> tuple[LoadedServer, ...]:

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fake_runtimes.codex.arguments import Arguments
-from fake_runtimes.codex.auth import NOT_LOGGED_IN, auth_status, forget_credential, supports_oauth
+from fake_runtimes.codex.auth import NOT_LOGGED_IN, USER_AGENT, auth_status, forget_credential
+from fake_runtimes.codex.bugs import NONE, Bugs
 from fake_runtimes.codex.home import LOADING_FAILED, Held, read_home
+from fake_runtimes.codex.renewal import Renewing
 from fake_runtimes.codex.startup import attempt_seconds
 from fake_runtimes.loaded import SKIPPED, LoadedServer
 from fake_runtimes.profile import CodexProfile
@@ -73,7 +75,7 @@ class Listed(NamedTuple):
         return self.raw.get("enabled", True) is not False
 
 
-async def run_mcp(world: World, profile: CodexProfile, words: Sequence[str]) -> int:
+async def run_mcp(world: World, profile: CodexProfile, words: Sequence[str], bugs: Bugs = NONE) -> int:
     """One command; the answer is its exit code."""
     try:
         asked = read_words(words)
@@ -82,7 +84,7 @@ async def run_mcp(world: World, profile: CodexProfile, words: Sequence[str]) -> 
 
             said = await (add if asked.command == "add" else remove)(world, profile, asked)
         else:
-            said = await told(world, profile, asked)
+            said = await told(world, profile, asked, bugs)
     except McpError as error:
         await world.processes.write_error(str(error))
         return error.code
@@ -113,9 +115,9 @@ def read_words(words: Sequence[str]) -> Asked:
     return Asked(command, tuple(rest), options, tuple(behind))
 
 
-async def told(world: World, profile: CodexProfile, asked: Asked) -> str:
+async def told(world: World, profile: CodexProfile, asked: Asked, bugs: Bugs) -> str:
     """What a command that writes no configuration prints. Raises McpError."""
-    held = await configuration(world, profile, asked)
+    held = (await configuration(world, profile, asked))._replace(bugs=bugs)
     servers = listed(held)
     if asked.command == "list":
         rows = [await element(world, profile, held, one) for one in servers.values()]
@@ -127,7 +129,8 @@ async def told(world: World, profile: CodexProfile, asked: Asked) -> str:
     if asked.command == "get":
         row = await element(world, profile, held, one)
         return json.dumps(row, indent=2, ensure_ascii=False) if "--json" in asked.options else shown(row)
-    return await logged_in(world, one) if asked.command == "login" else await logged_out(world, held, profile, one)
+    say = logged_in if asked.command == "login" else logged_out
+    return await say(world, held, profile, one)
 
 
 async def configuration(world: World, profile: CodexProfile, asked: Asked) -> Held:
@@ -179,13 +182,21 @@ def transport(raw: Mapping[str, Any], profile: CodexProfile) -> dict[str, Any]:
     return {"type": "stdio", "command": raw.get("command"), **given, "cwd": raw.get("cwd")}
 
 
-async def logged_in(world: World, one: Listed) -> str:
-    """`login`, as far as it can be answered without anybody who signs in. Raises McpError."""
+async def logged_in(world: World, held: Held, profile: CodexProfile, one: Listed) -> str:
+    """`login`, as far as it can be done without anybody who has to see a page. Raises McpError."""
+    from fake_runtimes.codex.login import NobodyThereError, sign_in
+
     if "url" not in one.raw:
         raise McpError("Error: OAuth login is only supported for streamable HTTP servers.")
-    if one.server is None or not await supports_oauth(world, one.server):
+    renewing = Renewing(world, held, profile, USER_AGENT)
+    authorization = None if one.server is None else await renewing.authorization(one.server)
+    if one.server is None or authorization is None:
         raise McpError("Error: No authorization support detected")
-    raise McpError(f"Error: nobody can sign in to '{one.name}' through this stand-in")
+    try:
+        await sign_in(renewing, one.server, authorization)
+    except NobodyThereError:
+        raise McpError(f"Error: nobody can sign in to '{one.name}' through this stand-in") from None
+    return f"Successfully logged in to MCP server '{one.name}'."
 
 
 async def logged_out(world: World, held: Held, profile: CodexProfile, one: Listed) -> str:

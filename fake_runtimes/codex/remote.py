@@ -46,7 +46,7 @@ async def connect_stored(way: Way, server: LoadedServer, renewing: Renewing) -> 
     if looked.token is None or not way.profile.renews_refused or not is_refused(outcome):
         return outcome
     again = await renew_refused(renewing, server)
-    return outcome if again is None else await connect_looked(way, server, again)
+    return outcome if again is None or again.lost else await connect_looked(way, server, again)
 
 
 async def renew_refused(renewing: Renewing, server: LoadedServer) -> Looked | None:
@@ -59,6 +59,8 @@ async def connect_looked(way: Way, server: LoadedServer, looked: Looked) -> Conn
     """Connect, with a token if there is one; with one that is not to be had the server is not even asked."""
     if looked.expired:
         return expired(server, way.profile)
+    if looked.lost:
+        return NotStarted("credential", failed_to_start(server.name, looked.lost), looked.lost, REAUTHENTICATION)
     if looked.failed:
         return NotStarted("renewal", failed_to_start(server.name, looked.failed), looked.failed)
     return await connect_remote(way, server, looked.token)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from fake_runtimes.codex import bugs
 from fake_runtimes.codex.credentials import (
     ISSUER,
     Entry,
@@ -33,13 +34,14 @@ NOT_SENT, NOT_READ = "Request failed", "Failed to parse server response"
 
 class Looked(NamedTuple):
     """A server's stored credential. `token` is sent. `expired`: it is not, and cannot be renewed; `failed` is why a
-    renewal came to nothing. `client`: somebody counts as logged in by it.
+    renewal came to nothing, `lost` why none was tried. `client`: somebody counts as logged in by it.
     """
 
     token: str | None = None
     expired: bool = False
     failed: str = ""
     client: bool = False
+    lost: str = ""
 
 
 class Refused(NamedTuple):
@@ -77,6 +79,8 @@ class Renewing(NamedTuple):
 
     async def renew(self, server: LoadedServer, entry: Entry, authorization: Authorization | None) -> Looked:
         """A new token in place of this entry's, unless another process has got one meanwhile."""
+        if entry.get("refresh_token") and not bugs.uses_refresh_token(self.held.bugs):
+            return Looked(lost=bugs.AUTHORIZATION_REQUIRED)
         if authorization is None or not self.may_renew(entry, authorization):
             return Looked(expired=True)
         path = f"{self.held.home}/{LOCKS}/{sha256(lookup_key(server))}.lock"

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from fake_runtimes.codex import lines
 from fake_runtimes.codex.arguments import Arguments
+from fake_runtimes.codex.bugs import NONE, Bugs
 from fake_runtimes.codex.calls import Called, run_call
 from fake_runtimes.codex.home import notices, read_home
 from fake_runtimes.codex.offers import offer
@@ -27,7 +28,7 @@ DONE, RUN_REFUSED, BAD_ARGUMENTS, BROKEN_STDOUT = 0, 1, 2, 101
 UUID_CUTS = (0, 8, 12, 16, 20, 32)
 
 
-async def run_exec(world: World, arguments: Arguments, profile: CodexProfile, plan: Plan) -> int:
+async def run_exec(world: World, arguments: Arguments, profile: CodexProfile, plan: Plan, bugs: Bugs = NONE) -> int:
     """`codex exec [--json] PROMPT` of that version, its model answering as planned; the answer is its exit code.
 
     It emits `server.connecting`, `server.connected`, `server.failed`, `server.needs_auth` and `server.skipped`,
@@ -36,14 +37,14 @@ async def run_exec(world: World, arguments: Arguments, profile: CodexProfile, pl
     configuration that cannot be used and for a required server that did not start, 2 for unknown arguments.
     """
     try:
-        code = await execute(world, arguments, profile, plan)
+        code = await execute(world, arguments, profile, plan, bugs)
     except BrokenPipeError:
         code = BROKEN_STDOUT
     world.events.emit("run.ended", exit_code=code)
     return code
 
 
-async def execute(world: World, arguments: Arguments, profile: CodexProfile, plan: Plan) -> int:
+async def execute(world: World, arguments: Arguments, profile: CodexProfile, plan: Plan, bugs: Bugs) -> int:
     """The run; the answer is its exit code."""
     if arguments.error is not None:
         return await refused(world, arguments.error, BAD_ARGUMENTS)
@@ -54,7 +55,7 @@ async def execute(world: World, arguments: Arguments, profile: CodexProfile, pla
         await world.processes.write_error(text)
     if not await has_prompt(world, arguments):
         return await refused(world, NO_PROMPT, RUN_REFUSED)
-    servers = Servers(world, profile, held)
+    servers = Servers(world, profile, held._replace(bugs=bugs))
     await servers.start()
     refusal = await servers.refusal()
     turns = Turns(world, servers, arguments)
@@ -85,13 +86,19 @@ async def has_prompt(world: World, arguments: Arguments) -> bool:
     return given
 
 
+def new_thread(world: World) -> str:
+    """The id of a thread that has not been there."""
+    token = world.entropy.token(UUID_CUTS[-1])
+    return "-".join(token[begin:end] for begin, end in pairwise(UUID_CUTS))
+
+
 class Turns:
     """The model's requests in one run, which is one turn of the thread."""
 
     def __init__(self, world: World, servers: Servers, arguments: Arguments) -> None:
         self._world, self._servers, self._arguments = world, servers, arguments
-        token = world.entropy.token(UUID_CUTS[-1])
-        thread = "-".join(token[begin:end] for begin, end in pairwise(UUID_CUTS))
+        # not measured: what a thread is that nobody has kept; here it is begun under its old id
+        thread = arguments.resumed or new_thread(world)
         self._thread = thread
         self._rollout = Rollout(world, servers.profile, servers.held.home, thread)
         self._items = 0

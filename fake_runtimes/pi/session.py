@@ -78,7 +78,8 @@ class Run:
         return {
             "type": "session",
             "version": SESSION_VERSION,
-            "id": self.world.entropy.token(SESSION_ID_DIGITS),
+            # not measured: a session that nobody has kept; here it is begun under its old id
+            "id": flag_value(self.argv, "--session") or self.world.entropy.token(SESSION_ID_DIGITS),
             "timestamp": iso_time(self.world.clock.now()),
             "cwd": self.around.home.session,
         }

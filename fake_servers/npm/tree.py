@@ -12,6 +12,7 @@ import errno
 import hashlib
 import json
 from collections.abc import Awaitable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from fake_servers.mcp.behaviour import to_table
@@ -94,18 +95,25 @@ async def record(
     world: World, tree: Tree, specs: Sequence[str], packages: Sequence[Package], everything: Sequence[Package]
 ) -> None:
     """Write down beside the packages what was asked for and what is there. Raises StepFailed."""
-    places = {f"node_modules/{one.name}": {"version": one.version} for one in everything}
-    asked = {"dependencies": {package.name: f"^{package.version}" for package in packages}}
-    hidden = {"name": tree.key, "lockfileVersion": 3, "requires": True, "packages": places}
-    lock = {**hidden, "packages": {"": asked, **places}}
-    manifest = {**asked, "_npx": {"packages": list(specs)}}
-    for name, content in (
-        ("node_modules/.package-lock.json", hidden),
-        ("package-lock.json", lock),
-        ("package.json", manifest),
-    ):
+    versions = tuple((one.name, one.version) for one in everything)
+    asked = tuple((package.name, package.version) for package in packages)
+    for name, content in records(tree.key, tuple(specs), asked, versions):
         path = f"{tree.path}/{name}"
-        await step(world.files.write(path, f"{json.dumps(content, indent=2)}\n".encode()), "open", path)
+        await step(world.files.write(path, content), "open", path)
+
+
+@lru_cache(maxsize=256)
+def records(
+    key: str, specs: tuple[str, ...], asked: tuple[tuple[str, str], ...], versions: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, bytes], ...]:
+    """The files that npm keeps beside the packages, by their paths in the tree; packages with their versions."""
+    places = {f"node_modules/{name}": {"version": version} for name, version in versions}
+    dependencies = {"dependencies": {name: f"^{version}" for name, version in asked}}
+    hidden = {"name": key, "lockfileVersion": 3, "requires": True, "packages": places}
+    lock = {**hidden, "packages": {"": dependencies, **places}}
+    manifest = {**dependencies, "_npx": {"packages": list(specs)}}
+    contents = {"node_modules/.package-lock.json": hidden, "package-lock.json": lock, "package.json": manifest}
+    return tuple((name, f"{json.dumps(content, indent=2)}\n".encode()) for name, content in contents.items())
 
 
 async def fetch(world: World, cache: str, package: Package) -> None:

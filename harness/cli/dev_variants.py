@@ -77,12 +77,18 @@ def _selected(globs: list[str]) -> list[Variant]:
         for name in sorted(VARIANTS)
         if not globs or any(fnmatch.fnmatchcase(name, pattern) for pattern in globs)
     ]
+    bugs = [variant for variant in chosen if not variant.closes]
+    if chosen and not bugs:
+        raise UserInputError(
+            f"{chosen[0].name} is a proposal and no bug: it closes {', '.join(chosen[0].closes)} and breaks no rule",
+            fix="harness/scenario/HOLES.md names the scenario: mcp-harness run SCENARIO --variant NAME",
+        )
     if not chosen:
         raise UserInputError(
             f"no known-bad variant is named {' or '.join(globs) or '*'}",
             fix="Names are <file of scenarios/variants>.<function>, such as 'catalog.*'",
         )
-    return chosen
+    return bugs
 
 
 def _run_in_processes(args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.scenario.chains import Attempt
+from harness.scenario.chain_notes import Attempt
 from harness.scenario.desk import CRON, ROTATE_ACCOUNT
 from harness.scenario.foreign import Known, touched
 from harness.scenario.holes import Count, counted

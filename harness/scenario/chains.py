@@ -9,15 +9,16 @@ What an actor reads counts from the moment at which it comes to its next switch 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from urllib.parse import parse_qs
 
 from fake_servers.oauth import AuthorizationServer
 from fake_servers.oauth.asking import Received
 from harness.reference.credentials.row import TABLE as CREDENTIALS
 from harness.scenario import holes
+from harness.scenario.arrivals import is_kept, sort_of
+from harness.scenario.chain_notes import Attempt, Chain, Chains, Change, Gone, Held, Overwrite, Watched, is_later
 from harness.scenario.duties import Look, duty, seeker_of, seen_in_time
 from harness.scenario.mishaps import befell
 from harness.scenario.naming import OPERATOR, plain
@@ -32,16 +33,11 @@ from harness.scenario.stores import (
     tokens_in,
     whose,
 )
-from harness.world.model import Event
 from harness.world.sites import origin
 
-Chain = tuple[str, int]
-"""The authorization server's name and the number of the family there."""
-
+HELPER = "mcp-keyring-helper"
 HELPER_SECONDS = 2.0
 """How long the keyring's helper has for its answer (reconcile-pi-probe-two-second-bound)."""
-LOCK_FILE = "/.zimmer-credential-store.lock"
-NEEDS_AUTH_FILE = "/mcp-needs-auth-cache.json"
 RETIRED, AUTHORIZES, WEB = "credential.retired", "step.authorize", "web"
 NOTHING = 0
 
@@ -49,84 +45,6 @@ KNEW, NEVER_LOOKED = "it had read the fresher one", "it had not looked"
 ROW_WAS_FRESHER = "its own row has held a fresher one"
 ROW_IS_FRESHER = "its own row holds the fresher one"
 MERGE = "what stands there is good and ends later"
-
-
-class Held(NamedTuple):
-    """The newest generation of a chain in a store, and the expiry that the store tells of it."""
-
-    number: int
-    expires_at: float | None
-
-
-Chains = Mapping[Chain, Held]
-
-
-class Watched(Protocol):
-    """What the monitor looks at."""
-
-    @property
-    def events(self) -> Sequence[Event]: ...
-
-    @property
-    def now(self) -> float: ...
-
-    @property
-    def jobs(self) -> Mapping[str, Any]: ...
-
-    def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
-        """All committed rows of a table, by key."""
-
-    def files(self) -> Iterator[tuple[str, bytes]]:
-        """Every file with its path."""
-
-    def text(self, path: str) -> str | None:
-        """A file's text; None where no file can be read."""
-
-
-class Attempt(NamedTuple):
-    """A refresh token was presented. `held` is what the stores held at that moment, `event` the number of its event.
-
-    `arrival` counts all of them. `wrong` says which rule was broken, `hole` which race it was; both are empty where
-    nothing fresher was anywhere. `reuse`: the provider takes it for a second use.
-    """
-
-    actor: str
-    chain: Chain
-    generation: int
-    held: Mapping[str, int]
-    at: float
-    event: int
-    arrival: int
-    url: str
-    wrong: str = ""
-    hole: str = ""
-    reuse: bool = False
-
-    @property
-    def fresher(self) -> tuple[str, ...]:
-        """The stores that held something newer."""
-        return tuple(sorted(store for store, number in self.held.items() if number > self.generation))
-
-
-class Overwrite(NamedTuple):
-    """The orchestrator put an older generation over a newer one. `wrong` and `hole` as for an attempt."""
-
-    actor: str
-    store: str
-    chain: Chain
-    before: int
-    after: int
-    wrong: str = ""
-    hole: str = ""
-
-
-class Change(NamedTuple):
-    """What a file held before and after an actor of the orchestrator changed it; None where there was, or is, none."""
-
-    actor: str
-    path: str
-    before: str | None
-    after: str | None
 
 
 class Monitor:
@@ -150,6 +68,9 @@ class Monitor:
         self.server_of: dict[Chain, str] = {}
         self.operated: set[str] = set()
         self.mistaken: set[Chain] = set()
+        self.outlived: set[Chain] = set()
+        self.left: dict[tuple[Chain, int], Gone] = {}
+        self.dropped: dict[Chain, Gone] = {}
         self._reading: dict[str, list[tuple[str, str, int]]] = {}
         self._changing: dict[str, list[str]] = {}
         self._looks: dict[tuple[str, str], list[Look]] = {}
@@ -303,12 +224,20 @@ class Monitor:
     def _nowhere_fresher(self, attempt: Attempt) -> str:
         """What became of the tokens that the presented one was spent for."""
         given = spender(self.servers[attempt.chain[0]], attempt.chain[1], attempt.generation)
-        if given is not None and befell(self.stage.events, given):
-            return holes.ANSWER_LOST
         held = {store for store, chains in self.ever.items() if chains.get(attempt.chain, NOTHING) > attempt.generation}
         if ROW in held:
             return holes.NO_LATER if attempt.chain in self.mistaken else holes.STALE_UNDER_RUNTIME
-        return holes.OVERWRITTEN if held else holes.NOT_YET_WRITTEN
+        if held:
+            return self.taken_by(attempt.chain, attempt.generation)
+        lost = given is not None and befell(self.stage.events, given)
+        return holes.ANSWER_LOST if lost else holes.NOT_YET_WRITTEN
+
+    def taken_by(self, chain: Chain, older: int) -> str:
+        """By which hole what was newer than a generation went out of the runtimes' stores."""
+        told = (each.hole for each in self.overwrites if each.chain == chain and each.before > older and each.hole)
+        gone = next((self.left[which] for which in sorted(self.left) if which[0] == chain and which[1] > older), None)
+        of_a_runtime = gone is not None and is_of_a_runtime(gone.actor) and gone.store.startswith(KEYRING)
+        return next(told, holes.REPUBLISHED if of_a_runtime else holes.OVERWRITTEN)
 
     # --- writing
 
@@ -321,15 +250,27 @@ class Monitor:
             self.operated.add(path)
         if after is not None and is_store(path):
             self._noted(path, self._chains(tokens_in(after)))
-        if before == after or actor == OPERATOR or is_of_a_runtime(actor):
+        if before == after:
+            return
+        if is_store(path):
+            self._note_left(actor, path, before, after)
+        if actor == OPERATOR or is_of_a_runtime(actor):
             return
         self.changes.append(Change(actor, path, before, after))
         if is_store(path):
             self._judge_write(actor, path, before, after)
 
+    def _note_left(self, actor: str, path: str, before: str | None, after: str | None) -> None:
+        was, now = (self._chains(tokens_in(text or "")) for text in (before, after))
+        for chain, held in was.items():
+            if chain not in now or now[chain].number < held.number:
+                self.left[chain, held.number] = Gone(actor, path, self._count)
+
     def _judge_write(self, actor: str, path: str, before: str | None, after: str | None) -> None:
         was, now = (self._chains(tokens_in(text or "")) for text in (before, after))
         row = self.held_by(ROW)
+        if path.startswith(KEYRING) and after is None:
+            now = {chain: row[chain] for chain in was if chain in row}  # it is taken away for what is handed in instead
         for chain, held in now.items():
             if chain in row and held.number < row[chain].number and held != was.get(chain):
                 hole = holes.STALE_UNDER_RUNTIME  # a refresh has overtaken who hands over what it had read before
@@ -342,6 +283,8 @@ class Monitor:
     def _overwritten(self, actor: str, path: str, chain: Chain, before: Held, after: Held) -> tuple[str, str]:
         """Whether whoever wrote had looked, and what it had seen: its look under the lock is the writing's own."""
         who = whose(actor)
+        if path.startswith(KEYRING):
+            return self._taken_away(actor, path, chain, after)
         under_lock = self._locked.get(actor, self._count)
         looks = [look for look in self._looks.get((who, path), ()) if look.arrival < under_lock]
         recent = seen_in_time(looks, -1, self.stage.now)
@@ -363,6 +306,21 @@ class Monitor:
             return MERGE, ""
         return "", holes.OVERWRITTEN
 
+    def _taken_away(self, actor: str, path: str, chain: Chain, row: Held) -> tuple[str, str]:
+        """The same for an account of the keyring. A removal asks twice: whether there is one, and to remove it."""
+        who = whose(actor)
+        others = [look for look in self._looks.get((who, path), ()) if look.actor != actor]
+        looks = seen_in_time(others[:-1], -1, self.stage.now)
+        good = [look for look in looks if not look.failed and self._was_answered(look)]
+        if not good:
+            asked = [event for event in self.stage.events if event.name == "spawn" and event.actor == who]
+            earlier = [event for event in asked if HELPER in str(event.details.get("argv"))][:-2]
+            return ("", holes.NOT_READABLE) if earlier else (NEVER_LOOKED, "")
+        read = good[-1].held.get(chain)
+        if read is None or read.number <= row.number:
+            return "", holes.OVERWRITTEN
+        return (KNEW, "") if is_later(read.expires_at, row.expires_at) else ("", holes.NO_LATER)
+
     def _content_of(self, path: str) -> str | None:
         return (self._content or {}).get(path)
 
@@ -370,6 +328,10 @@ class Monitor:
         """A row that holds an older generation than before went backwards; one that was retired came back."""
         self._note_retired()
         now = self._rows_now()
+        for key, chains in self._rows.items():
+            for chain in chains.keys() - now.get(key, {}).keys():
+                self.dropped[chain] = Gone(actor, ROW, self._count)
+                self._replaced(actor, chain, chains[chain], now.get(key, {}))
         for key, chains in now.items():
             before = self._rows.get(key, {})
             for chain, held in chains.items():
@@ -379,6 +341,18 @@ class Monitor:
                     self.revived.append(f"{actor} puts generation {held.number} of {chain[0]} back, which was retired")
         self._rows = now
         self._noted(ROW, self.held_by(ROW))
+
+    def _replaced(self, actor: str, chain: Chain, before: Held, after: Chains) -> None:
+        """A row has a chain of another grant: an older one can have been taken for newer by a later expiry alone."""
+        for (name, family), held in after.items():
+            if name != chain[0] or family > chain[1]:
+                continue
+            if is_later(held.expires_at, before.expires_at):
+                self.outlived.add(chain)
+                hole = holes.OLD_GRANT
+                self.overwrites.append(Overwrite(actor, ROW, chain, before.number, NOTHING, hole=hole))
+            else:
+                self.backwards.append(f"{actor} puts the grant {family} over the newer one {chain[1]} of {name}")
 
     def _goes_back(self, actor: str, chain: Chain, before: Held, after: Held) -> None:
         """Only an expiry that is later, of an older pair, can have told that it were the newer one."""
@@ -454,32 +428,3 @@ def spender(server: AuthorizationServer, family: int, number: int) -> Received |
     """The request for which a token was first spent."""
     asked = (each for each in server.requests if (each.family, each.generation) == (family, number))
     return next((each for each in asked if each.issued is not None), None)
-
-
-def is_later(one: float | None, other: float | None) -> bool:
-    """Whether an expiry tells by being strictly later that its pair is the newer one."""
-    return one is not None and other is not None and one > other
-
-
-def is_kept(path: str) -> bool:
-    """Whether changes of a file are followed."""
-    return is_store(path) or path.endswith(NEEDS_AUTH_FILE)
-
-
-@lru_cache(1 << 16)
-def sort_of(label: str) -> tuple[str, str]:
-    """What an arrival at a switch point means to the monitor, and of what; empty where it means nothing."""
-    verb, _, what = label.partition(" ")
-    if verb == "read":
-        return ("read", what) if is_store(what) else ("", "")
-    if verb in ("get", "lock", "rows"):
-        if what.startswith((f"row {CREDENTIALS}/", f"of {CREDENTIALS}")):
-            return "read", ROW
-        return ("locking", what) if what.endswith(LOCK_FILE) else ("", "")
-    if verb in ("truncated", "remove"):
-        return ("changing", what) if is_kept(what) else ("", "")
-    if verb == "renamed":
-        return ("changed", what) if is_kept(what) else ("", "")
-    if verb == "spawn":
-        return "asking", what
-    return (verb.lower(), what) if verb in ("POST", "committed") else ("", "")

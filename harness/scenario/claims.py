@@ -14,7 +14,7 @@ from harness.scenario.model import REAL
 from harness.scenario.vocabulary import NEAR
 
 VARIANTS = "scenarios/variants"
-_DECORATED = re.compile(r"^@variant\(.*?^(?:async )?def (\w+)\(", re.MULTILINE | re.DOTALL)
+_DECORATED = re.compile(r"^@(?:variant|proposal)\(.*?^(?:async )?def (\w+)\(", re.MULTILINE | re.DOTALL)
 
 
 def check_claims(document: Document) -> None:
@@ -41,6 +41,8 @@ def check_unsteered(document: Document) -> None:
 
     Sessions are ours at every tier, so what is about them stays.
     """
+    if document.tree.get("codex_bugs"):
+        document.fail(("codex_bugs",), f"at the tier {REAL} Codex has the bugs that it has", "Leave this tier out.")
     for rows in ("hold", "fault"):
         for index, table in enumerate(document.tree.get(rows, ())):
             if "server" in table or not is_of_session(str(table.get("actor", "*")), document):

@@ -131,6 +131,7 @@ def _of_one_kind(error: ValidationError) -> Iterable[ValidationError]:
     return inner
 
 
+@functools.cache
 def kinds(what: str) -> tuple[str, ...]:
     """The kinds of steps (`step`) or expectations (`expect`), each named by the key that tells it."""
     prefix = f"{what}_"

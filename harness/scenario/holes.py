@@ -15,6 +15,7 @@ OTHER_RUNTIME = "store-of-another-runtime"
 ONE_SESSION = "store-of-one-session"
 NO_LATER = "expires-no-later"
 NOT_READABLE = "store-not-readable"
+OLD_GRANT = "replaced-grant-comes-back"
 
 
 class Walked(NamedTuple):

@@ -62,7 +62,11 @@ def no_secret_shown(run: Run) -> Finding:
     forms = secret_forms(run)
     if not forms:
         return Finding(name, None)
-    for where, text in shown_texts(run):
+    texts = list(shown_texts(run))
+    together = "\n".join(text for _, text in texts)  # mostly there is none, and one search tells so
+    if not any(form in together for _, form in forms):
+        return Finding(name, holds=True)
+    for where, text in texts:
         found = next((secret for secret, form in forms if form in text), None)
         if found is not None:
             return Finding(name, holds=False, detail=f"the value of {found} is in {where}")

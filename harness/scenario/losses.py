@@ -8,12 +8,13 @@ from typing import NamedTuple
 from fake_servers.oauth import AuthorizationServer, Generation
 from fake_servers.oauth.asking import Received
 from harness.scenario import holes
-from harness.scenario.chains import Attempt, Chain, Monitor
+from harness.scenario.chain_notes import Attempt, Chain
+from harness.scenario.chains import Monitor
 from harness.scenario.mishaps import befell
-from harness.scenario.stores import KEYRING, ROW
+from harness.scenario.stores import ROW
 from harness.world.model import Event
 
-SUPERSEDING = ("credential.retired", "oauth.completed")
+RETIRED, AUTHORIZED = "credential.retired", "oauth.completed"
 """What takes a chain out of the orchestrator's row on purpose."""
 TOO_MANY = 429
 SAME_SECONDS = 10.0
@@ -87,16 +88,16 @@ def of_an_answer(monitor: Monitor, chain: Chain, newest: int, events: Sequence[E
     if ROW in stores:
         if is_given_up(monitor, chain, newest, events):
             return None
-        hole = holes.NO_LATER if chain in monitor.mistaken else ""
+        hole = holes.OLD_GRANT if chain in monitor.outlived else holes.NO_LATER if chain in monitor.mistaken else ""
         return Loss(chain, hole, f"generation {newest} was in the orchestrator's row, and is not any more")
     wrong = next((each for each in monitor.overwrites if each.chain == chain and each.wrong), None)
     if wrong is not None:
         return Loss(chain, "", f"{wrong.actor} puts generation {wrong.after} over {wrong.before}: {wrong.wrong}")
     if stores:
-        if is_refused(monitor, chain, newest) or monitor.operated.issuperset(stores):
+        is_removed = is_refused(monitor, chain, newest) or monitor.operated.issuperset(stores)
+        if is_removed or is_replaced(monitor, chain, newest, events):
             return None
-        hole = holes.REPUBLISHED if any(store.startswith(KEYRING) for store in stores) else holes.OVERWRITTEN
-        return Loss(chain, hole, f"generation {newest} was in {stores[0]}")
+        return Loss(chain, monitor.taken_by(chain, newest - 1), f"generation {newest} was in {stores[0]}")
     given = giving(monitor, chain, newest)
     whose = "nobody" if given is None else given.who
     if given is None or befell(events, given):
@@ -116,10 +117,22 @@ def giving(monitor: Monitor, chain: Chain, number: int) -> Received | None:
 
 def is_given_up(monitor: Monitor, chain: Chain, newest: int, events: Sequence[Event]) -> bool:
     """Whether the orchestrator had a reason to drop the tokens: authorized anew, retired, refused by the provider."""
-    server = monitor.server_of.get(chain)
-    if any(event.name in SUPERSEDING and event.details.get("server") == server for event in events):
-        return True
-    return is_refused(monitor, chain, newest)
+    return is_dropped_by(monitor, chain, events, (RETIRED, AUTHORIZED)) or is_refused(monitor, chain, newest)
+
+
+def is_dropped_by(monitor: Monitor, chain: Chain, events: Sequence[Event], names: Sequence[str]) -> bool:
+    """Whether whoever took a chain out of the orchestrator's row did one of these."""
+    dropped, server = monitor.dropped.get(chain), monitor.server_of.get(chain)
+    did = (event for event in events if dropped is not None and event.actor == dropped.actor and event.name in names)
+    return any(event.details.get("server") == server for event in did)
+
+
+def is_replaced(monitor: Monitor, chain: Chain, newest: int, events: Sequence[Event]) -> bool:
+    """Whether somebody had authorized the server anew before the newest tokens went out of a runtime's store."""
+    left, dropped = monitor.left.get((chain, newest)), monitor.dropped.get(chain)
+    if left is None or dropped is None or left.arrival < dropped.arrival:
+        return False
+    return is_dropped_by(monitor, chain, events, (AUTHORIZED,))
 
 
 def is_refused(monitor: Monitor, chain: Chain, newest: int) -> bool:

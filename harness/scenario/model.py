@@ -21,6 +21,8 @@ TIME_SCALE = 10.0
 """Seconds of a scenario in a real one where real processes play it, unless it says otherwise."""
 HOME = "/home/agent"
 CLONES = f"{HOME}/.zimmer/clones"
+CODEX_HOME = f"{HOME}/.codex"
+"""There before anybody acts, as the orchestrator names it to Codex, which then makes none."""
 
 
 ORCHESTRATOR, RUNTIME = "orchestrator", "runtime"
@@ -381,8 +383,9 @@ class Scenario(NamedTuple):
     `runtimes` are spelled as in the file. `not_at` gives for each tier that is not claimed the reason. `struck`
     names servers that may fail besides those that the file itself makes misbehave. `registered` are clients that were
     registered by hand (`mcp_oauth_clients`), `app_host` is where browsers reach the orchestrator.
-    `watched`: the orchestrator looks after its sessions. `time_scale` counts at the tier process alone. `warnings` are
-    lines about tables that change nothing.
+    `watched`: the orchestrator looks after its sessions. `codex_bugs` are those that the fake Codex has besides what
+    its profile says. `time_scale` counts at the tier process alone. `warnings` are lines about tables that change
+    nothing.
     """
 
     id: str
@@ -409,6 +412,7 @@ class Scenario(NamedTuple):
     faults: tuple[Fault, ...] = ()
     holds: tuple[HoldFacts, ...] = ()
     watched: bool = True
+    codex_bugs: tuple[str, ...] = ()
     time_scale: float = TIME_SCALE
     struck: tuple[str, ...] = ()
     old_bugs: tuple[OldBug, ...] = ()

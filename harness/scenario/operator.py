@@ -17,9 +17,9 @@ from harness.scenario import model
 from harness.scenario.desk import CronJob, WebJob, settings_of
 from harness.scenario.model import CLONES, HOME, Scenario
 from harness.scenario.naming import OPERATOR, is_match, is_meant, session_of
-from harness.scenario.runtimes import runtime_programs
-from harness.scenario.sessions import PROMPT, Job, choose_servers, note_conversation
-from harness.scenario.theatre import Party, Theatre, is_runtime
+from harness.scenario.runtimes import CODEX, runtime_programs
+from harness.scenario.sessions import PROMPT, Job, choose_servers
+from harness.scenario.theatre import Party, Theatre
 from harness.world import World
 
 SETTLING_SECONDS = 10.0
@@ -101,8 +101,6 @@ class Operator:
         job = self._job(start)
         if start.again:
             job = job._replace(follow_up=message or PROMPT)
-            if self._has_run(start.session):
-                await note_conversation(world, start.session)
         self.stage.make_directory(job.clone)
         world.events.emit("step.start", session=start.session, servers=list(job.servers))
         if not start.again or start.servers is not None or start.root is not None:
@@ -130,10 +128,8 @@ class Operator:
             roots[start.root].default_subagent_roots if start.root is not None else (),
             self.scenario.watched,
             oauth=settings_of(self.scenario),
+            bugs=self.scenario.codex_bugs,
         )
-
-    def _has_run(self, session: str) -> bool:
-        return any(is_runtime(each) and session_of(each.name) == session for each in self.stage.actors)
 
     def clone(self, start: model.Start) -> str:
         """Where a session works."""
@@ -157,7 +153,8 @@ class Operator:
 
         async def run(world: World, argv: Any) -> int:
             job = self.stage.jobs[world.name.rpartition("/")[0]]
-            program = runtime_programs()[family](job.runtime.profile, job.plan)
+            given = (frozenset(job.bugs),) if family == CODEX else ()
+            program = runtime_programs()[family](job.runtime.profile, job.plan, *given)
             code: int = await program(world, argv)
             return code
 

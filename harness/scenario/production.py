@@ -15,7 +15,7 @@ from harness.scenario.credentials import store_credentials, stored_rows
 from harness.scenario.holes import Walked
 from harness.scenario.invariants import Finding
 from harness.scenario.judging import Scene, Seen, look
-from harness.scenario.model import CLONES, HOME, MODEL, REAL, Expectation, Scenario
+from harness.scenario.model import CLONES, CODEX_HOME, HOME, MODEL, REAL, Expectation, Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.operator import Operator, applies
 from harness.scenario.stage import NOBODY, Kept, Plan, Point, Stage
@@ -140,7 +140,7 @@ class Production(ABC):
         self.theatre, self.faults = stage, faults
         self.operator = Operator(self.scenario, self.runtime, stage, self._look_after)
         self.scene = Scene(stage, self.operator.place, self.scenario.sessions[0] if self.scenario.sessions else "")
-        for directory in (HOME, CLONES):
+        for directory in (HOME, CLONES, CODEX_HOME):
             stage.make_directory(directory)
         for path, text in self.scenario.files.items():
             stage.put(self.operator.place(path, None), text, 0o644)

@@ -18,8 +18,8 @@ from harness.world.model import Calm, Decisions, Listed
 
 ORDER = (
     "schema", "id", "title", "incidents", "requirements", "tiers", "not_at", "runtime", "time_scale", "watched",
-    "struck", "secrets", "environment", "files", "catalog", "roots", "credential", "server", "package", "fault",
-    "hold", "step", "expect", "old_bug",
+    "codex_bugs", "struck", "secrets", "environment", "files", "catalog", "roots", "credential", "server", "package",
+    "fault", "hold", "step", "expect", "old_bug",
 )  # fmt: skip
 NOT_TRIED = "found and tried in the model alone"
 

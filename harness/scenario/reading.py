@@ -105,6 +105,7 @@ class Reader:
             faults=tuple(self._fault(index, table) for index, table in self._tables("fault")),
             holds=tuple(self._hold(index, table) for index, table in self._tables("hold")),
             watched=tree.get("watched", True),
+            codex_bugs=tuple(tree.get("codex_bugs", ())),
             time_scale=float(tree.get("time_scale", TIME_SCALE)),
             struck=tuple(self.names.server(name, ("struck",)) for name in tree.get("struck", ())),
             old_bugs=tuple(self._old_bug(index, table) for index, table in self._tables("old_bug")),

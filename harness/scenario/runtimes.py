@@ -14,9 +14,14 @@ from fake_runtimes.claude import session as claude_session
 from fake_runtimes.codex import app_server, session
 from fake_runtimes.pi import session as pi_session
 
+CODEX = "codex"
+"""The one whose program can be given bugs besides its plan."""
 LOADED = (claude_session, session, app_server, pi_session)
 
 
-def runtime_programs() -> Mapping[str, Callable[[Any, Any], Any]]:
-    """From profile and plan to a program. Looked up at each call, so that a known-bad variant takes effect."""
+def runtime_programs() -> Mapping[str, Callable[..., Any]]:
+    """From profile and plan (and Codex's bugs) to a program.
+
+    Looked up at each call, so that a known-bad variant takes effect.
+    """
     return {"claude": claude.program, "codex": codex.program, "pi": pi.program}

@@ -18,7 +18,8 @@ from harness.reference.oauth.settings import OAuthSettings
 from harness.reference.prepare.request import PrepareRequest
 from harness.reference.selection.zimmer import Instance
 from harness.reference.session import rows
-from harness.reference.session.job import not_started, run_session
+from harness.reference.session.command_line import reclassified
+from harness.reference.session.job import not_started, run_session, turn_of
 from harness.reference.session.order import Order
 from harness.reference.session.prepare import NotPreparedError, prepare_with_retries
 from harness.reference.session.spawn import spawn_runtime
@@ -33,7 +34,7 @@ SERVERS = "mcp_servers"
 class Job(NamedTuple):
     """One run of a session. `catalog` is the one in force when it starts, `instance` the orchestrator's own address.
 
-    `follow_up` is the message of this turn, None where it is the first.
+    `follow_up` is the message of this turn, None where it is the first. `bugs` are those of the fake Codex.
     """
 
     session: str
@@ -49,6 +50,7 @@ class Job(NamedTuple):
     instance: Instance = PRODUCTION
     oauth: OAuthSettings = OAuthSettings()
     follow_up: str | None = None
+    bugs: tuple[str, ...] = ()
 
     @property
     def actor(self) -> str:
@@ -78,6 +80,7 @@ async def run_of_session(world: World, job: Job) -> int:
 
 async def run_unwatched(world: World, order: Order) -> int:
     """Prepare, launch, wait for the end."""
+    order = await reclassified(world, order, turn_of(order).owed)
     try:
         ready = await prepare_with_retries(world, order)
         running = await spawn_runtime(world, order, ready)
@@ -94,11 +97,6 @@ async def choose_servers(world: World, session: str, servers: tuple[str, ...]) -
     await rows.change(world, session, lambda values: {**values, SERVERS: list(servers)})
 
 
-async def note_conversation(world: World, session: str) -> None:
-    """A runtime of the session has run, so that there is a conversation which a message can continue."""
-    await rows.change(world, session, lambda values: {"session_id": f"conversation of {session}", **values})
-
-
 def order_of(job: Job) -> Order:
     """The reference's order for this run."""
     return Order(
@@ -112,6 +110,7 @@ def order_of(job: Job) -> Order:
         air=air,
         default_subagent_roots=job.subagent_roots,
         oauth=job.oauth,
+        prompt=PROMPT,
         follow_up=job.follow_up,
     )
 
@@ -122,11 +121,11 @@ async def air(world: World, request: PrepareRequest) -> PrepareRequest:  # noqa:
 
 
 def argv(runtime: Runtime) -> tuple[str, ...]:
-    """How the runtime is started without a terminal."""
+    """How the runtime is started without a terminal; a prompt comes behind it."""
     match runtime.family:
         case "claude":
-            return ("claude", "-p", PROMPT, "--output-format", "stream-json", "--verbose")
+            return ("claude", "-p", "--output-format", "stream-json", "--verbose")
         case "codex":
             trust = ("--trust",) if getattr(runtime.profile, "trust_flag", False) else ()
-            return ("codex", "exec", "--json", *FULL_ACCESS, *trust, PROMPT)
-    return ("pi", "-p", "--mode", "json", PROMPT)
+            return ("codex", "exec", "--json", *FULL_ACCESS, *trust)
+    return ("pi", "-p", "--mode", "json")

@@ -52,6 +52,10 @@ class NotingPlan(FaultPlan):
         self.points: dict[str, list[Point]] = {}
         self._root = root
 
+    def concerns(self, port: str, actor: str, label: str) -> bool:
+        """Every switch point."""
+        return True
+
     def strike(
         self,
         port: str,

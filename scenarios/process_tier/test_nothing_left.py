@@ -176,3 +176,44 @@ def test_a_hostile_catalog_executes_and_contacts_nothing(tier, runtime, tmp_path
         assert listener.connections == 0
     reached = {event.details["server"] for event in report.events if event.name == "server.connected"}
     assert reached >= {"touches", "shell", "python", "npm", "host"}, told(report)
+
+
+ASKED = """
+schema = 1
+id = "asked"
+title = "The scheduled job asks Pi's keyring, whose helper has no time to begin"
+runtime = ["pi"]
+time_scale = 100
+
+[catalog.tickets]
+type = "streamable-http"
+url = "https://tickets.test/mcp"
+
+[authorization.desk-as]
+provider = "well-behaved"
+
+[server.tickets]
+protected_by = "desk-as"
+
+[[credential]]
+server = "tickets"
+issued_by = "desk-as"
+expires_in_seconds = 300
+held_by = ["orchestrator"]
+
+[[step]]
+job = "refresh"
+
+[[expect]]
+event = "spawn"
+who = "cron"
+at_least = 1
+"""
+
+
+def test_who_was_killed_before_a_first_word_is_known_to_have_ended(folder):
+    report = play(read_scenario(ASKED), "pi", tier=PROCESS)
+    assert report.verdict is Verdict.PASS, told(report)
+    ended = [event.details for event in report.events if event.name == "ended" and event.actor == "cron/keyctl"]
+    assert ended == [{"exit_code": -signal.SIGKILL}]
+    assert soon_nothing(folder) == []

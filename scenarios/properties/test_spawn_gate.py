@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from harness.reference.catalog.catalog import read_catalog
 from harness.reference.oauth.capability import oauth_capable
 from harness.reference.prepare.request import Prepared, Record
-from harness.reference.session.blocking import MARKER, Blocked, Turn, blocked_lines, blocked_values
+from harness.reference.session.blocking import MARKER, UNDELIVERED, Blocked, Turn, blocked_lines, blocked_values
 from harness.reference.session.gate import listed_servers
 from harness.reference.session.prepare import PreparedClone
 from harness.reference.session.prompts import FixedPrompts, is_nudge
-from harness.reference.session.resume_decision import UNDELIVERED, Facts, decide
+from harness.reference.session.resume_decision import Facts, decide
 from scenarios.units.spawn_gate_run import order_of
 
 HEADERS = st.dictionaries(

@@ -25,6 +25,7 @@ CLOSED = "Connection failed after 812ms (CONNECTION_CLOSED): Connection closed"
 DEAD_GRANT = "Token refresh failed with invalid_grant: Invalid refresh token | Connection failed after 9ms"
 REFUSED_KEY = "Server stderr: BrightData: Invalid API key - authentication failed"
 ANSWER = '{"type":"assistant","message":{"role":"assistant","content":[]}}'
+INIT = '{"type":"system","subtype":"init","session_id":"the conversation"}'
 SECONDS = 30.0
 CONNECTED = "Successfully connected"
 
@@ -41,7 +42,8 @@ class Handshakes:
     """One session with its row. `starts` are the runtime's starts, of which the last one counts for all later ones.
 
     `answers`: in these starts (from 1) the model was heard before the servers were told of. `remembers`: the servers
-    that each start notes as refused in Claude's memory. `hangs_seconds`: how long no server has an outcome.
+    that each start notes as refused in Claude's memory. `hangs_seconds`: how long no server has an outcome;
+    `goes_on_seconds`: how long the process goes on afterwards.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Handshakes:
         answers: Sequence[int] = (),
         remembers: Sequence[str] = (),
         hangs_seconds: float = 0.0,
+        goes_on_seconds: float = SECONDS,
         program: Callable[[World, Order], Any] = run_session,
         more_rows: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
         others: Mapping[str, Any] | None = None,
@@ -67,7 +70,7 @@ class Handshakes:
         **order: Any,
     ) -> None:
         self.starts, self.heard, self.remembers = starts, answers, remembers
-        self.hangs_seconds = hangs_seconds
+        self.hangs_seconds, self.goes_on_seconds = hangs_seconds, goes_on_seconds
         self.count = 0
         names = [name for name in catalog if catalog[name].get("url")]
         own = {"mcp_servers": list(catalog if chosen is None else chosen), "metadata": dict(metadata or {})}
@@ -91,12 +94,13 @@ class Handshakes:
         self.count += 1
         said = self.starts[min(self.count, len(self.starts)) - 1]
         if self.count in self.heard:
-            await world.processes.write_line(ANSWER)
+            for line in (INIT, ANSWER):
+                await world.processes.write_line(line)
         for name in self.remembers:
             await world.files.write(CACHE, json.dumps({name: {"timestamp": 1}}).encode())
         await world.clock.sleep(self.hangs_seconds)
         await evidence_of[argv[0]](world, said, self.count)
-        await world.clock.sleep(SECONDS)
+        await world.clock.sleep(self.goes_on_seconds)
         return 0
 
     @property
@@ -115,6 +119,12 @@ class Handshakes:
         """When the runtime was started, in seconds from the beginning."""
         events = [event for event in self.ran.events if event.name == "spawn" and event.details["argv"][0] in RUNTIMES]
         return [event.at_seconds - START_SECONDS for event in events]
+
+    @property
+    def words(self) -> list[tuple[str, ...]]:
+        """The words of each start of the runtime."""
+        events = [event.details["argv"] for event in self.ran.events if event.name == "spawn"]
+        return [tuple(argv) for argv in events if argv[0] in RUNTIMES]
 
     @property
     def record(self) -> dict[str, str]:

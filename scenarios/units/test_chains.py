@@ -12,7 +12,8 @@ from fake_servers.oauth import AuthorizationServer
 from harness.reference.credentials.row import TABLE
 from harness.requirements.holes import load_holes
 from harness.scenario import holes
-from harness.scenario.chains import Monitor, sort_of
+from harness.scenario.arrivals import sort_of
+from harness.scenario.chains import Monitor
 from harness.scenario.stores import family_of, is_of_a_runtime, is_store, tokens_in, whose
 from harness.world import Request
 from harness.world.model import Event
@@ -294,6 +295,67 @@ def test_what_comes_after_the_writers_own_look_is_a_race():
     scene.write(CLAUDE, 2)
     scene.write(CLAUDE, 1, actor="T", expires_at=scene.now + 60)
     assert (scene.monitor.overwrites[0].wrong, scene.monitor.overwrites[0].hole) == ("", holes.OVERWRITTEN)
+
+
+def ask_keyring(scene: Scene, child: str, exit_code: int = 0) -> None:
+    """A helper of T reads Pi's keyring."""
+    scene.tell("T", "spawn", {"argv": ["keyctl", "node", "mcp-keyring-helper.cjs"], "child": child})
+    if exit_code == 0:
+        scene.read(child, RING)
+    scene.tell(child, "ended", {"exit_code": exit_code})
+
+
+def take_away(scene: Scene) -> tuple[str, str]:
+    """T has the account of the keyring removed, for which it asks twice; (rule, hole) of the newer pair in it."""
+    ask_keyring(scene, "T/keyctl#8")
+    scene.tell("T", "spawn", {"argv": ["keyctl", "node", "mcp-keyring-helper.cjs"], "child": "T/keyctl#9"})
+    scene.read("T/keyctl#9", RING)
+    scene.monitor.arrived("T/keyctl#9", f"remove {RING}", None)
+    del scene.tree[RING]
+    scene.monitor.arrived("T/keyctl#9", "begin", None)
+    (found,) = scene.monitor.overwrites
+    assert (found.store, found.before, found.after) == (RING, 2, 1)
+    return found.wrong, found.hole
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "expected"),
+    [
+        (None, ("it had not looked", "")),
+        (0, ("it had read the fresher one", "")),
+        (-9, ("", holes.NOT_READABLE)),
+    ],
+)
+@pytest.mark.requirement("refresh-chain-never-burned")
+def test_whoever_takes_a_newer_pair_out_of_the_keyring_has_to_have_looked(exit_code, expected):
+    scene = rotated(RING)
+    if exit_code is not None:
+        ask_keyring(scene, "T/keyctl", exit_code)
+    assert take_away(scene) == expected
+    assert scene.monitor.taken_by(("as", 1), 1) == (expected[1] or holes.OVERWRITTEN)
+
+
+def test_what_comes_into_the_keyring_after_a_look_is_a_race():
+    scene = Scene()
+    scene.write(RING, 1)
+    ask_keyring(scene, "T/keyctl")
+    scene.renew(1)
+    scene.write(RING, 2)
+    assert take_away(scene) == ("", holes.OVERWRITTEN)
+
+
+def test_what_a_runtime_puts_over_a_newer_pair_in_the_keyring_is_published_again():
+    scene = rotated(RING)
+    scene.write(RING, 1, actor="S/pi")
+    assert scene.monitor.taken_by(("as", 1), 1) == holes.REPUBLISHED
+    assert scene.present(1, "T/pi") == ("", holes.REPUBLISHED)
+
+
+def test_an_answer_that_came_into_a_store_was_not_lost():
+    scene = rotated(RING)
+    scene.tell("S/claude", "killed", {"signal": "SIGKILL"})
+    scene.write(RING, 1, actor="S/pi")
+    assert scene.present(1, "S/pi") == ("", holes.REPUBLISHED)
 
 
 def test_a_row_goes_back_by_a_later_expiry_alone():

@@ -16,6 +16,7 @@ from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.pi.tokens import token_for
 from harness.reference.credentials.writers.registry import registered_writers, session_writer
 from harness.reference.credentials.writers.staging import in_milliseconds, in_seconds, stage
+from harness.reference.credentials.writers.store_file import parse
 from harness.reference.oauth import loopback
 from harness.reference.oauth.endpoints import acceptable_endpoint
 from harness.reference.oauth.loopback import localhost_flow
@@ -266,3 +267,9 @@ def test_no_decision_depends_on_the_predicate(answer, monkeypatch):
     monkeypatch.setattr(loopback, "localhost_flow", lambda _uri: answer)
     assert [uri for uri in (*LOOPBACK, *OTHER_CASES) if uri.startswith("http:") and acceptable_endpoint(uri)] == []
     assert acceptable_endpoint("https://localhost/token")
+
+
+@pytest.mark.parametrize(("depth", "is_read"), [(99, True), (120, True), (600, False), (100_000, False)])
+def test_a_store_that_is_nested_too_deeply_to_be_written_again_is_none(depth, is_read):
+    text = '{"a":' * depth + "1" + "}" * depth
+    assert (parse(text) is not None) == is_read

@@ -103,14 +103,53 @@ def test_a_row_that_drops_its_tokens_without_a_reason_breaks_a_rule():
 
 
 @pytest.mark.parametrize("event", ["credential.retired", "oauth.completed"])
+@pytest.mark.requirement("refresh-chain-never-burned")
 def test_a_row_may_drop_what_was_retired_or_authorized_anew(event):
     scene = Scene()
     scene.row = {**scene.row, "refresh_token": None}
-    scene.monitor.arrived("cron", "committed", None)
+    scene.monitor.arrived("web", "committed", None)
     scene.tell("web", event, {"server": "another"})
-    assert lost(scene)[0][0] == ""
+    scene.tell("cron", event, {"server": "a"})
+    assert lost(scene)[0][0] == "", "another server, and somebody else"
     scene.tell("web", event, {"server": "a"})
     assert lost(scene) == []
+
+
+@pytest.mark.parametrize(("event", "expected"), [("oauth.completed", []), ("credential.retired", [holes.OVERWRITTEN])])
+def test_what_a_runtime_had_renewed_goes_with_the_grant_that_was_authorized_anew(event, expected):
+    scene = rotated()
+    scene.row = {**scene.row, "refresh_token": None}
+    scene.monitor.arrived("web", "committed", None)
+    scene.tell("web", event, {"server": "a"})
+    scene.monitor.arrived("web", f"remove {CLAUDE}", None)
+    del scene.tree[CLAUDE]
+    scene.monitor.arrived("web", "begin", None)
+    assert [hole for hole, _ in lost(scene)] == expected
+
+
+@pytest.mark.parametrize(("later", "expected"), [(1.0, holes.OLD_GRANT), (0.0, "")])
+@pytest.mark.requirement("refresh-chain-never-burned")
+def test_an_older_grant_comes_back_by_a_later_expiry_alone(later, expected):
+    scene = Scene()
+    scene.renew(1)
+    scene.tokens.append(scene.server.issue("another", "read", 3600.0, now=scene.now))
+    scene.store(3, actor="web", expires_at=scene.now + 3600)
+    scene.tell("web", "oauth.completed", {"server": "a"})
+    scene.store(2, actor="T", expires_at=scene.now + 3600 + later)
+    assert [(loss.chain, loss.hole) for loss in losses(scene.monitor, scene.events)] == [(("as", 2), expected)]
+    assert bool(scene.monitor.backwards) == (not expected)
+
+
+@pytest.mark.requirement("refresh-chain-never-burned")
+def test_what_went_before_a_consent_was_lost_all_the_same():
+    scene = rotated()
+    scene.monitor.arrived("S/claude", f"remove {CLAUDE}", None)
+    del scene.tree[CLAUDE]
+    scene.monitor.arrived("S/claude", "begin", None)
+    scene.row = {**scene.row, "refresh_token": None}
+    scene.monitor.arrived("web", "committed", None)
+    scene.tell("web", "oauth.completed", {"server": "a"})
+    assert [hole for hole, _ in lost(scene)] == [holes.OVERWRITTEN]
 
 
 def test_a_row_may_drop_what_the_provider_refuses():

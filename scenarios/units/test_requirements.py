@@ -26,7 +26,7 @@ from harness.requirements.source_tree import require_source_root
 DONE_AREAS = frozenset(
     {
         "authorize", "catalog", "credential-key", "flow", "gate", "https", "npx", "prepare", "readiness", "reconcile",
-        "refresh", "requirement", "secrets", "startup-timeout", "store", "unavailable",
+        "refresh", "requirement", "resume", "secrets", "startup-timeout", "store", "unavailable", "writers",
     }
 )  # fmt: skip
 

@@ -63,11 +63,11 @@ def resumed(row, *active, named=None, rows=None, **more):
     )
 
 
-def flow(state, seconds, session=SESSION):
+def flow(state, seconds, session=SESSION, server="elsewhere"):
     """A pending flow of the session."""
     values = {
         "state": state,
-        "server_name": "elsewhere",
+        "server_name": server,
         "server_url": "https://elsewhere.test/mcp",
         "code_verifier": "v",
         "authorization_endpoint": "https://as.test/authorize",
@@ -128,6 +128,16 @@ def test_a_consent_that_is_under_way_for_the_session_keeps_it_parked(more, resul
     session = resumed(parked("a"), "a", named="a", rows=more)
     assert session.ran.result == result
     assert len(session.jobs) == (result == "resumed")
+
+
+@pytest.mark.requirement("resume-waits-for-open-flow")
+@pytest.mark.parametrize("required", [("a",), ("a", "b")])
+def test_a_consent_begun_for_the_same_server_in_another_tab_is_over_and_keeps_nothing_parked(required):
+    session = resumed(parked(*required), "a", named="a", rows=flow("s", 3600.0, server="a"))
+    assert session.ran.result == ("resumed" if required == ("a",) else "partial")
+    assert session.ran.rows(FLOWS) == {}
+    kept = resumed(parked("a"), "a", named="a", rows=flow("s", 3600.0, "another", server="a"))
+    assert list(kept.ran.rows(FLOWS)) == ["s"]
 
 
 @pytest.mark.requirement("resume-not-blocked-states", "reconnect-respawn-only-blocked")
@@ -206,11 +216,7 @@ def test_a_very_long_message_is_quoted_in_part_and_kept_whole():
 
 @pytest.mark.requirement("resume-undelivered-never-consumed")
 def test_a_message_that_could_not_be_delivered_is_never_taken_for_one_that_is_owed():
-    kept: dict[str, Any] = {
-        "oauth_undelivered_follow_up_prompt": "old",
-        "mcp_degraded_servers": [],
-        "oauth_required_servers": None,
-    }
+    kept = {"oauth_undelivered_follow_up_prompt": "do X"}
     session = resumed(parked("a", session_id="uuid", metadata=kept), "a", named="a")
     assert [job["kind"] for job in session.jobs] == ["new_session"]
     assert session.metadata["oauth_undelivered_follow_up_prompt"] == "do X"

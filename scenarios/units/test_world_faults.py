@@ -135,6 +135,21 @@ def test_a_plan_without_faults_and_one_that_never_matches_equal_no_plan(seed):
     assert outcome() == outcome(faults=()) == outcome(faults=never)
 
 
+@pytest.mark.parametrize(
+    ("fault", "place", "concerned"),
+    [
+        (Fault("kill"), ("files", "a", "read /x"), True),
+        (Fault("kill", port="files", label="read *", nth=3, after_seconds=9), ("files", "a", "read /x"), True),
+        (Fault("kill", port="http"), ("files", "a", "read /x"), False),
+        (Fault("kill", actor="b*"), ("files", "a", "read /x"), False),
+        (Fault("kill", label="write *"), ("files", "a", "read /x"), False),
+    ],
+)
+def test_a_plan_is_concerned_with_the_places_at_which_a_fault_may_strike_at_any_time(fault, place, concerned):
+    plan = FaultPlan([Fault("kill", actor="nobody"), fault])
+    assert [plan.concerns(*place), plan.concerns(*place)] == [concerned, concerned]
+
+
 def test_an_unknown_action_and_an_answer_without_its_answer_are_refused_at_once():
     with pytest.raises(WorldFault, match="no fault has the action 'reset'; there are answer, "):
         FaultPlan([Fault("reset")])

@@ -33,7 +33,7 @@ async def a_follow_up_is_given_nothing(world, order, ready, judged, variables):
         await inject_rule(world, order, ready, judged, variables)
 
 
-@variant(f"{INJECTION}:hand_over", catches=())
+@variant(f"{INJECTION}:hand_over", catches=("gate-only-fatal-class",))
 async def a_store_that_cannot_be_written_ends_the_spawn(world, writer, servers):
     """One broken file keeps every session of the host from starting."""
     written = await hand_over_rule(world, writer, servers)
@@ -106,3 +106,22 @@ def everybody_knows_what_became_of_it(stage, attempt, since):
 def every_entry_is_ours(key, entry, known):
     """Names and addresses are not compared."""
     return True
+
+
+@variant(f"{CHAINS}:Monitor._taken_away", catches=BURNED)
+def whatever_goes_out_of_the_keyring_was_a_race(self, actor, path, chain, row):
+    """Whoever hands a token in to Pi need not have looked what was there."""
+    return "", holes.OVERWRITTEN
+
+
+@variant(f"{LOSSES}:is_dropped_by", catches=BURNED)
+def a_consent_of_anybody_excuses_everybody(monitor, chain, events, names):
+    """The one by which the tokens came, too."""
+    server = monitor.server_of.get(chain)
+    return any(event.name in names and event.details.get("server") == server for event in events)
+
+
+@variant(f"{CHAINS}:Monitor._replaced", catches=BURNED)
+def a_row_may_have_any_grant(self, actor, chain, before, after):
+    """An older grant over a newer one is taken for a consent."""
+    return

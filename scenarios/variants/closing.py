@@ -4,27 +4,35 @@ scenario of its hole is told in `harness/scenario/HOLES.md`.
 
 from __future__ import annotations
 
+import json
+
 from fake_runtimes.claude.credentials import DIGEST_LENGTH
 from fake_runtimes.claude.logs import hyphened
 from fake_runtimes.codex.credentials import sha256
 from harness.reference.credentials import table
 from harness.reference.credentials.cron import adopt as adopt_rule
+from harness.reference.credentials.key import pi_account
 from harness.reference.credentials.reconcile import Reconciler
+from harness.reference.credentials.reconcile import compare as compare_rule
 from harness.reference.credentials.refresh import refresh as refresh_rule
+from harness.reference.credentials.writers import claude, store_file
 from harness.reference.credentials.writers.claude import ClaudeWriter
+from harness.reference.credentials.writers.pi import CHANGE_SECONDS, entry_of
+from harness.reference.credentials.writers.pi_store import SERVICE
 from harness.reference.credentials.writers.protocol import StagedCredential
 from harness.reference.credentials.writers.registry import registered_writers
 from harness.reference.credentials.writers.store_file import locked as locked_rule
+from harness.reference.credentials.writers.tool import ask
 from harness.reference.session.gate import adopted as adopted_rule
 from harness.reference.session.injection import hand_over as hand_over_rule
-from harness.requirements.variants import variant
+from harness.requirements.variants import proposal
+from harness.scenario import holes
 
 REFRESH = "harness.reference.credentials.refresh:refresh"
 CLAUDES_SAVE, CODEXS_SAVE = ".storage-write.lock", "mcp-oauth-locks/file-store.lock"
-NONE = ()
 
 
-@variant(REFRESH, catches=NONE)
+@proposal(REFRESH, closes=(holes.STALE_UNDER_RUNTIME, holes.READ_THEN_ROTATED, holes.NOT_YET_WRITTEN))
 async def refresh_under_the_runtimes_lock(world, key, *, reason, seen=None, since=None, retries_left=True):
     """Holds the locks under which the runtimes renew this server's token, looks into their stores, renews, and puts
     what it got where they had the old one.
@@ -72,7 +80,7 @@ async def put_into_stores(world, row, writers):
         await writer.write(world, [staged])
 
 
-@variant("harness.reference.credentials.writers.store_file:locked", catches=NONE)
+@proposal("harness.reference.credentials.writers.store_file:locked", closes=(holes.OVERWRITTEN,))
 async def stores_are_written_under_the_runtimes_lock(world, directory):
     """Joins the lock under which the runtime saves the same file."""
     lock = await locked_rule(world, directory)
@@ -93,7 +101,7 @@ class Both:
             await lock.release()
 
 
-@variant("harness.reference.session.gate:adopted", catches=NONE)
+@proposal("harness.reference.session.gate:adopted", closes=(holes.OTHER_RUNTIME,))
 async def a_spawn_reads_every_store(world, reconciler, key):
     """As the scheduled job does: what another kind of runtime has renewed is known before anything is presented."""
     await adopted_rule(world, reconciler, key)
@@ -101,7 +109,7 @@ async def a_spawn_reads_every_store(world, reconciler, key):
     return await table.find(world, key)
 
 
-@variant("harness.reference.credentials.cron:adopt", catches=NONE)
+@proposal("harness.reference.credentials.cron:adopt", closes=(holes.ONE_SESSION,))
 async def the_job_reads_the_sessions_directories(world, writers, key):
     """Knows where sessions with a directory of their own keep what they renew."""
     home = f"{world.env.variables['HOME']}/own"
@@ -109,7 +117,7 @@ async def the_job_reads_the_sessions_directories(world, writers, key):
     await adopt_rule(world, (*writers, *own), key)
 
 
-@variant("harness.reference.credentials.cron:adopt", catches=NONE)
+@proposal("harness.reference.credentials.cron:adopt", closes=(holes.NOT_READABLE,))
 async def a_refresh_waits_for_every_store(world, writers, key):
     """A store that cannot be read leaves the row to the next run: better late than spent."""
     row = await table.find(world, key)
@@ -118,7 +126,7 @@ async def a_refresh_waits_for_every_store(world, writers, key):
     await adopt_rule(world, writers, key)
 
 
-@variant("harness.reference.session.injection:hand_over", catches=NONE)
+@proposal("harness.reference.session.injection:hand_over", closes=(holes.STALE_UNDER_RUNTIME,))
 async def what_was_handed_over_is_compared_again(world, writer, servers):
     """A row that has moved on meanwhile is handed over once more, before the runtime is started."""
     written = await hand_over_rule(world, writer, servers)
@@ -129,3 +137,23 @@ async def what_was_handed_over_is_compared_again(world, writer, servers):
         if row is not None and pair is not None and pair.access_token != row.access_token:
             return await hand_over_rule(world, writer, servers)
     return written
+
+
+@proposal("harness.reference.credentials.reconcile:compare", closes=(holes.OLD_GRANT,))
+async def only_the_rows_own_client_is_taken_over(world, store, key):
+    """Leaves a pair where it is whose entry names another client than the row: it belongs to a grant of before."""
+    row = await table.find(world, key)
+    document = await store_file.read_document(world, store.writer.path)
+    entry = {} if row is None else claude.entries_of(document).get(store.writer.key_for(row), {})
+    if row is not None and entry.get("clientId", row.client_id) != row.client_id:
+        return None
+    return await compare_rule(world, store, key)
+
+
+@proposal("harness.reference.credentials.writers.pi:PiWriter._staged", closes=(holes.REPUBLISHED,))
+async def the_entry_is_put_into_the_keyring_itself(self, world, credential):
+    """By the adapter's helper, which can write there too: all sessions then read one key, and change just that."""
+    account, payload = pi_account(credential.server_name), json.dumps(entry_of(credential))
+    request = {"operation": "write", "service": SERVICE, "account": account, "payload": payload}
+    answer = await ask(world, self.store.runner, json.dumps(request), world.clock.now() + CHANGE_SECONDS)
+    return answer is not None and answer.exit_code == 0

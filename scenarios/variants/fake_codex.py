@@ -20,6 +20,7 @@ from harness.requirements.variants import variant
 SERVERS = "fake_runtimes.codex.servers:Servers"
 HOME = "fake_runtimes.codex.home"
 CONFIG = "fake_runtimes.codex.config"
+BUGS = "fake_runtimes.codex.bugs"
 NEWER: Any = load_profile("codex-0.169.0")
 start_one = Servers._start
 environment_rule = Servers._environment
@@ -127,3 +128,21 @@ async def the_store_is_kept_for_the_life_of_the_process(world, held):
     """Looks at the store for the first connection alone."""
     text = await read_credentials_rule(world, held)
     return stores.setdefault(world, text)
+
+
+@variant(f"{BUGS}:keeps_login", catches=("writers-codex-workaround-bugs",))
+def no_login_ever_survives(bugs):
+    """Has a bug that nobody asked for, and that no measured version shows."""
+    return False
+
+
+@variant(f"{BUGS}:uses_refresh_token", catches=("writers-codex-workaround-bugs",))
+def no_token_is_ever_renewed(bugs):
+    """Has the other one, so that the workaround looks as if it would be needed for ever."""
+    return False
+
+
+@variant(f"{BUGS}:uses_refresh_token", catches=("writers-codex-workaround-bugs",))
+def the_bug_cannot_be_had(bugs):
+    """Renews whatever happens, so that a scenario of the bug shows nothing."""
+    return True

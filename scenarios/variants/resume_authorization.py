@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.reference.oauth.flows import all_flows
 from harness.reference.session import jobs, rows
-from harness.reference.session.blocking import MARKER, is_failed_on_oauth, required
+from harness.reference.session.blocking import MARKER, UNDELIVERED, is_failed_on_oauth, required
 from harness.reference.session.blocking import blocked_values as blocked_values_rule
 from harness.reference.session.injection import NOTICE
 from harness.reference.session.jobs import Job
@@ -12,7 +12,7 @@ from harness.reference.session.ladder import stamp
 from harness.reference.session.resume import decide_under_lock as decide_under_lock_rule
 from harness.reference.session.resume import facts_of
 from harness.reference.session.resume import handed_over as handed_over_rule
-from harness.reference.session.resume_decision import UNDELIVERED, Decided, decide
+from harness.reference.session.resume_decision import Decided, decide
 from harness.reference.session.resume_decision import attachments as attachments_rule
 from harness.reference.session.resume_decision import delivered as delivered_rule
 from harness.reference.session.resume_decision import instead_of as instead_of_rule
@@ -47,15 +47,27 @@ def the_first_authorization_resumes(values, facts):
 
 
 @variant(f"{RESUME}:open_flows", catches=("resume-waits-for-open-flow",))
-def open_consents_are_not_looked_at(flows, session, now):
+def open_consents_are_not_looked_at(flows, session, now, completed):
     """Two tabs race the resume."""
     return ()
 
 
 @variant(f"{RESUME}:open_flows", catches=("resume-waits-for-open-flow",))
-def an_expired_consent_holds_the_session_for_ever(flows, session, now):
+def an_expired_consent_holds_the_session_for_ever(flows, session, now, completed):
     """Looks at no expiry."""
     return tuple(flow for flow in flows if flow.session == session)
+
+
+@variant(f"{RESUME}:close_flow", catches=("resume-waits-for-open-flow",))
+async def the_other_tabs_consent_stays_open(world, transaction, session, server_name):
+    """Leaves a consent that nobody needs, so that the next server's waits for it."""
+    return False
+
+
+@variant(f"{RESUME}:open_flows", catches=("resume-waits-for-open-flow",))
+def the_other_tabs_consent_parks_the_session(flows, session, now, completed):
+    """Waits for a consent to what was consented to a moment ago."""
+    return tuple(flow for flow in flows if flow.session == session and flow.expires_at > now)
 
 
 @variant(f"{DECISION}:unblocked", catches=("resume-clears-block-metadata", "gate-completion-resumes-session"))

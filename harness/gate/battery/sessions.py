@@ -15,8 +15,8 @@ from harness.reference.prepare.failures import PreparationError
 from harness.reference.prepare.spawn import SpawnEnvironment, claude_spawn, codex_spawn, pi_spawn
 from harness.reference.secrets.placeholders import MissingVariableError
 from harness.reference.selection.zimmer import Instance
-from harness.scenario.model import CLONES, HOME
-from harness.scenario.sessions import argv
+from harness.scenario.model import CLONES, CODEX_HOME, HOME
+from harness.scenario.sessions import PROMPT, argv
 
 SESSION = "S"
 CLONE = f"{CLONES}/{SESSION}"
@@ -86,9 +86,9 @@ def prepare_session(
         servers,
         tool_names(runtime, loaded.servers),
         writes,
-        (HOME, CLONE, *start.directories),
+        (HOME, CLONE, CODEX_HOME, *start.directories),
         start.variables,
-        tuple(argv(runtime)),
+        (*argv(runtime), PROMPT),
         patience(runtime, loaded.servers, start.variables),
     )
 

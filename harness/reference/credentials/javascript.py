@@ -43,6 +43,8 @@ def quoted(text: str) -> str:
 
 def whole(text: str) -> str:
     """A text in which the halves of a surrogate pair that stand together are the character that they are there."""
+    if text.isascii():
+        return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 

@@ -6,6 +6,7 @@ Source: requirements flow-discovery-order, flow-discovery-challenge-metadata, fl
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
@@ -53,6 +54,12 @@ def read_url(text: object) -> Url | None:
     """The parts of an http or https URL; None for anything else. Never raises."""
     if not isinstance(text, str) or len(text) > MAXIMUM_URL_CHARACTERS:
         return None
+    return parts_of(text)
+
+
+@lru_cache(maxsize=1 << 10)
+def parts_of(text: str) -> Url | None:
+    """The same of a text of a length that a URL may have."""
     match = _URL.fullmatch(text)
     if match is None or not is_address(match["ipv6"]):
         return None

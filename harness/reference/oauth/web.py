@@ -223,13 +223,11 @@ async def exchange_and_store(world: World, flow: PendingFlow, code: str) -> bool
 async def completed(world: World, deps: OAuthDeps, flow: PendingFlow) -> Answer:
     """Back to where the flow began; a session that waits for it is resumed, and without one nothing is.
 
-    A flow that another tab of that session has begun for the same server meanwhile is over: there is nothing left to
-    consent to, and the session would wait for it.
+    The resume ends a flow that another tab of that session has begun for the same server meanwhile.
     """
     world.events.emit("oauth.completed", server=flow.server_name)
     await forget_refusal(world, flow.server_name)
     if flow.session is not None:
-        await flows.delete_of_pair(world, flow.session, flow.server_name)
         await resume_after_authorization(world, flow.session, deps, flow.server_name)
     return Answer(
         FOUND, "redirect", return_place(flow.session), f"Successfully authorized {flow.server_name}", notice=True

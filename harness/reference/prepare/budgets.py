@@ -8,6 +8,7 @@ counts as the repository's own, also when an earlier preparation wrote it: in-pl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from harness.reference.catalog import startup_timeout
@@ -97,6 +98,7 @@ def with_budget(entry: Mapping[str, Any], key: str, value: int | None) -> dict[s
     return dict(entry) if value is None else {**entry, key: value}
 
 
+@lru_cache(maxsize=256)
 def server_names(mcp_json_text: str | None) -> tuple[str, ...]:
     """The names under `mcpServers`; none where the file is absent, unreadable or shaped otherwise.
 

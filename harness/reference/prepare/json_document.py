@@ -14,6 +14,7 @@ from harness.reference.prepare.failures import MalformedConfigError
 
 INDENT = "  "
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 class SpelledNumber(float):
@@ -27,6 +28,9 @@ class SpelledInteger(int):
     """An integer that remembers its spelling, `-0` for one."""
 
     spelling: str
+
+
+SPELLED = (SpelledNumber, SpelledInteger)
 
 
 class JsonDocument(NamedTuple):
@@ -44,9 +48,11 @@ def read(text: str, *, file: str, servers_key: str) -> JsonDocument:
     duplicates: list[str] = []
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        times = Counter(key for key, _ in pairs)
-        duplicates.extend(key for key, count in times.items() if count > 1)
-        return dict(pairs)
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            times = Counter(key for key, _ in pairs)
+            duplicates.extend(key for key, count in times.items() if count > 1)
+        return found
 
     try:
         content = json.loads(
@@ -101,13 +107,13 @@ def value_text(value: Any, line: str) -> str:
     """The text of one value; `line` is the newline and indentation of the line it starts on."""
     if isinstance(value, str):
         return quoted(value)
-    if isinstance(value, SpelledNumber | SpelledInteger):
+    if isinstance(value, SPELLED):
         return value.spelling
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         inner = line + INDENT
         members = [f"{inner}{quoted(str(key))}: {value_text(item, inner)}" for key, item in value.items()]
         return "{" + ",".join(members) + line + "}" if members else "{}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         inner = line + INDENT
         items = [inner + value_text(item, inner) for item in value]
         return "[" + ",".join(items) + line + "]" if items else "[]"
@@ -116,5 +122,5 @@ def value_text(value: Any, line: str) -> str:
 
 def quoted(text: str) -> str:
     """A JSON string; half a surrogate pair keeps its escape, since UTF-8 has no form for it."""
-    written = json.dumps(text, ensure_ascii=False)
-    return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    written = ENCODER.encode(text)
+    return written if written.isascii() else LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

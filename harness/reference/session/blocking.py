@@ -25,6 +25,8 @@ NOT_DELIVERED = (
 )
 
 REASON, REQUIRED, MARKER = "failure_reason", "oauth_required_servers", "pending_follow_up_prompt"
+UNDELIVERED = "oauth_undelivered_follow_up_prompt"
+"""Where a message that cannot be delivered is kept. Nothing ever reads it to deliver it."""
 
 
 class Blocked(NamedTuple):
@@ -113,6 +115,13 @@ def quoting(what: str, message: str) -> Line:
     quoted = message[:QUOTED_CHARACTERS]
     cut = f" (cut after {QUOTED_CHARACTERS} of {len(message)} characters)" if len(message) > len(quoted) else ""
     return Line("warn", "undelivered_follow_up", f"{what}{cut}:\n{quoted}")
+
+
+def without_conversation(values: rows.Values, owed: str) -> tuple[rows.Values, Line]:
+    """The row that keeps a message which no conversation is there for, and the warning that quotes it."""
+    metadata = {key: kept for key, kept in rows.metadata(values).items() if key != MARKER}
+    warning = quoting("There is no conversation that this message could continue. The first turn runs instead of", owed)
+    return rows.with_metadata(values, {**metadata, UNDELIVERED: owed}), warning
 
 
 # --- who is blocked, and on what

@@ -38,6 +38,12 @@ PI_FAILED = re.compile(r"MCP: Failed to connect to (?P<name>.+?): ")
 PI_UNAVAILABLE = re.compile(r"MCP: (?P<name>.+) temporarily unavailable \(HTTP \d+\)")
 
 
+CONVERSATIONS: Mapping[Runtime, tuple[str, str]] = {
+    "claude": ("init", "session_id"),
+    "codex": ("thread.started", "thread_id"),
+    "pi": ("session", "id"),
+}
+"""The kind of the line that tells of it, and the field."""
 ANSWER_WORDS = ("assistant", "item.", "turn.completed")
 """One of them is in every line that tells of an answer of the model's; most lines have none."""
 
@@ -211,6 +217,17 @@ def pi_tellings(line: str) -> tuple[tuple[str, str], ...]:
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
+
+
+def conversation(runtime: Runtime, line: str) -> str:
+    """The id of the conversation, from the line with which a runtime's output begins; empty for any other line."""
+    kind, field = CONVERSATIONS[runtime]
+    if kind not in line:
+        return ""
+    told = json_object(line) or {}
+    is_told = told.get("subtype" if runtime == "claude" else "type") == kind
+    found = told.get(field) if is_told else None
+    return found if isinstance(found, str) else ""
 
 
 def is_answer(runtime: Runtime, line: str) -> bool:

@@ -13,6 +13,7 @@ from harness.reference.prepare.failures import classify_error
 from harness.reference.session import evidence, gate, ladder, rows
 from harness.reference.session.attempt import attempted
 from harness.reference.session.blocking import MARKER, Turn, block
+from harness.reference.session.command_line import reclassified
 from harness.reference.session.evidence import Seen
 from harness.reference.session.failed_handshakes import PAUSED, classes_of, decided, failures_of, news_among, paused
 from harness.reference.session.injection import RUNNING, inject, tell_failure
@@ -51,6 +52,7 @@ async def run_session(world: World, order: Order) -> int:
     authorization, before its runtime is started or after, ends without a process, and nothing here starts it again.
     """
     while True:
+        order = await reclassified(world, order, turn_of(order).owed)
         launched = await launch(world, order)
         if isinstance(launched, int):
             return launched
@@ -265,5 +267,5 @@ async def retire(world: World, order: Order, connected: frozenset[str]) -> None:
 async def hand_back(world: World, order: Order) -> None:
     """A run that was stable long enough has its ladder anew."""
     await rows.change(
-        world, order.session, lambda values: rows.with_metadata(values, ladder.handed_back(rows.metadata(values)))
+        world, order.session, lambda values: rows.with_metadata(values, ladder.after_stability(rows.metadata(values)))
     )

@@ -127,6 +127,20 @@ def handed_back(metadata: Metadata) -> Metadata:
     return without(metadata, (COUNT, LAST))
 
 
+def after_stability(metadata: Metadata) -> Metadata:
+    """The notes once a run was stable for long enough. Where nobody knows when the last retry was nothing is given."""
+    return handed_back(metadata) if is_stamp(metadata.get(LAST)) else metadata
+
+
+def is_stamp(text: object) -> bool:
+    """Whether a text is a time as the row holds it."""
+    try:
+        datetime.fromisoformat(str(text))
+    except ValueError:
+        return False
+    return True
+
+
 def is_settled(selected: Iterable[str], connected: Collection[str], recorded: Collection[str]) -> bool:
     """Is every server connected or left out? Only from then on is a process stable."""
     return all(name in connected or name in recorded for name in selected)

@@ -22,9 +22,10 @@ AirStep = Callable[[World, PrepareRequest], Awaitable[PrepareRequest]]
 class Order:
     """One session. `session` is the key of its row, which holds its server list and what is remembered of it.
 
-    `argv` starts the runtime, `stdin` are lines that it is sent before its stdin is closed. `lookup` is the whole
-    secrets chain. The environment, home included, is that of the orchestrator's own process. `follow_up` is the message
-    that this turn delivers; None: it is the first one.
+    `argv` starts the runtime and is followed by the turn's words, `stdin` are lines that it is sent before its stdin is
+    closed. `lookup` is the whole secrets chain. The environment, home included, is that of the orchestrator's own
+    process. `prompt` is the session's own, with which its first turn begins; None: `argv` and `stdin` say all that is
+    to be said. `follow_up` is the message that this turn delivers; None: it is the first one.
     """
 
     session: str
@@ -41,6 +42,7 @@ class Order:
     elicitation: Mapping[str, str] = field(default_factory=dict)
     stdin: tuple[str, ...] = ()
     oauth: OAuthSettings = field(default_factory=OAuthSettings)
+    prompt: str | None = None
     follow_up: str | None = None
     prompts: FixedPrompts = field(default_factory=FixedPrompts)
 

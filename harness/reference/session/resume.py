@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.reference.credentials.authorized import is_server_authorized
-from harness.reference.oauth.flows import PendingFlow, all_flows, is_expired
+from harness.reference.oauth.flows import TABLE as FLOWS
+from harness.reference.oauth.flows import PendingFlow, all_flows, is_expired, is_of_pair
 from harness.reference.selection import session as selection
 from harness.reference.session import jobs, rows
 from harness.reference.session.attempt import attempted
@@ -51,8 +52,9 @@ async def decide_under_lock(world: World, session: str, deployment: Deployment, 
     try:
         row = await transaction.get(rows.TABLE, session, lock=True)
         values: rows.Values = {} if row is None else row.values
+        is_closing = await close_flow(world, transaction, session, server_name)
         decided = decide(values, await facts_of(world, session, values, deployment, server_name))
-        await write(world, transaction, session, values, decided)
+        await write(world, transaction, session, values, decided, is_closing=is_closing)
     except BaseException:
         await transaction.rollback()
         raise
@@ -61,6 +63,18 @@ async def decide_under_lock(world: World, session: str, deployment: Deployment, 
         names = [str(each.get("server_name")) for each in required(values)]
         world.events.emit("session.resumed", servers=names)
     return decided
+
+
+async def close_flow(world: World, transaction: Transaction, session: str, server_name: str | None) -> bool:
+    """Remove the flow that the session has begun for this server meanwhile, in another tab; whether there is one.
+
+    There is nothing left to consent to. A flow is stored under the session's row, so that none comes in between: it
+    is seen here, or it belongs to a session that goes on.
+    """
+    flows = [flow for flow in await all_flows(world) if is_of_pair(flow, session, str(server_name))]
+    for flow in flows:
+        await transaction.delete(FLOWS, flow.state)
+    return bool(flows)
 
 
 async def facts_of(
@@ -72,16 +86,22 @@ async def facts_of(
     now = world.clock.now()
     return Facts(
         authorized=lambda each: any(each is known for known in good),
-        has_open_flow=bool(open_flows(await all_flows(world), session, now)),
+        has_open_flow=bool(open_flows(await all_flows(world), session, now, server_name)),
         named=server_name,
         selected=selected(values),
         now=now,
     )
 
 
-def open_flows(flows: Sequence[PendingFlow], session: str, now: float) -> tuple[PendingFlow, ...]:
-    """The consents that are under way for a session, for whichever server (resume-waits-for-open-flow)."""
-    return tuple(flow for flow in flows if flow.session == session and not is_expired(flow, now))
+def open_flows(
+    flows: Sequence[PendingFlow], session: str, now: float, completed: str | None
+) -> tuple[PendingFlow, ...]:
+    """The consents under way for a session, for any server but the completed one (resume-waits-for-open-flow)."""
+    return tuple(
+        flow
+        for flow in flows
+        if flow.session == session and flow.server_name != completed and not is_expired(flow, now)
+    )
 
 
 def selected(values: rows.Values) -> tuple[str, ...]:
@@ -89,18 +109,27 @@ def selected(values: rows.Values) -> tuple[str, ...]:
     return selection.union(rows.chosen(values), values.get("plugin_servers") or ())
 
 
-async def write(world: World, transaction: Transaction, session: str, before: rows.Values, decided: Decided) -> None:
-    """The session's row and, with it or not at all, its job."""
+async def write(
+    world: World,
+    transaction: Transaction,
+    session: str,
+    before: rows.Values,
+    decided: Decided,
+    *,
+    is_closing: bool = False,
+) -> None:
+    """The session's row and, with it or not at all, its job and the end of its flow."""
     after = decided.values
     if decided.job is not None:
         job_id = jobs.new_id(world)
         await jobs.enqueue(transaction, job_id, session, decided.job, world.clock.now())
         after = recorded(after, job_id)
-    if after == before:
+    if after != before:
+        await transaction.put(rows.TABLE, session, after)
+    if after != before or is_closing:
+        await transaction.commit()
+    else:
         await transaction.rollback()
-        return
-    await transaction.put(rows.TABLE, session, after)
-    await transaction.commit()
 
 
 def recorded(values: rows.Values, job_id: str) -> Mapping[str, Any]:

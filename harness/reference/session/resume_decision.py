@@ -17,9 +17,9 @@ from harness.reference.session.blocking import (
     REQUIRED,
     WAITING,
     is_parked,
-    quoting,
     required,
     without_authorized,
+    without_conversation,
 )
 from harness.reference.session.injection import NOTICE
 from harness.reference.session.jobs import Job
@@ -28,8 +28,6 @@ from harness.reference.session.stale import without_stale_keys
 from harness.reference.session.timeline import Line, noted
 
 LIVE = ("running", "needs_input")
-UNDELIVERED = "oauth_undelivered_follow_up_prompt"
-"""Where a message that cannot be delivered is kept. Nothing ever reads it to deliver it."""
 COMPLETE = "oauth_complete"
 
 Result = Literal["resumed", "partial", "not_blocked", "reconnect_pending"]
@@ -92,7 +90,7 @@ def resumed(values: rows.Values) -> Decided:
     owed = rows.metadata(values).get(MARKER)
     if not isinstance(owed, str) or is_blank(owed):
         return replayed(values)
-    if is_blank(values.get("session_id")):
+    if is_blank(values.get(rows.CONVERSATION)):
         return instead_of(values, owed)
     return delivered(values, owed)
 
@@ -113,9 +111,7 @@ def delivered(values: rows.Values, owed: str) -> Decided:
 def instead_of(values: rows.Values, owed: str) -> Decided:
     """The first turn in place of a message that no conversation is there for: told, kept, and never delivered."""
     first = replayed(values)
-    metadata = {key: kept for key, kept in rows.metadata(first.values).items() if key != MARKER}
-    warning = quoting("There is no conversation that this message could continue. The first turn runs instead of", owed)
-    moved = rows.with_metadata(first.values, {**metadata, UNDELIVERED: owed})
+    moved, warning = without_conversation(first.values, owed)
     return first._replace(values=moved, lines=(warning, *first.lines))
 
 

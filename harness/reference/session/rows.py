@@ -11,6 +11,8 @@ from harness.world import World
 TABLE = "sessions"
 RECORD = "prepared_mcp_servers"
 DEGRADED = "mcp_degraded_servers"
+CONVERSATION = "session_id"
+"""The runtime's own id of the conversation in which its model has answered; a message can continue that one."""
 
 Values = Mapping[str, Any]
 

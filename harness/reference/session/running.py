@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.reference.prepare.request import Runtime
-from harness.reference.session import evidence
+from harness.reference.session import evidence, rows
+from harness.reference.session.order import Order
 from harness.world import Child, Task, World
 
 TERMINATION_SECONDS = 5.0
@@ -18,23 +19,26 @@ class Running:
     """`lines` are those that may tell of a server. `started_seconds` is the time from which its evidence counts.
 
     `has_answered`: the model was heard, so the turn that the process was started for has reached the agent.
+    `conversation` is the runtime's own id of it, once it has told that.
     """
 
     world: World
     child: Child
+    session: str
     runtime: Runtime
     started_seconds: float
     variables: Mapping[str, str]
     lines: list[str] = field(default_factory=list)
     readers: list[Task] = field(default_factory=list)
     has_answered: bool = False
+    conversation: str = ""
 
     @classmethod
     def listening(
-        cls, world: World, child: Child, runtime: Runtime, started_seconds: float, variables: Mapping[str, str]
+        cls, world: World, child: Child, order: Order, started_seconds: float, variables: Mapping[str, str]
     ) -> Running:
         """A process whose output is being read."""
-        running = cls(world, child, runtime, started_seconds, variables)
+        running = cls(world, child, order.session, order.runtime, started_seconds, variables)
         for name, read in (("stdout", child.read_line), ("stderr", child.read_error)):
             running.readers.append(world.tasks.start(running.listen(read), name))
         return running
@@ -44,7 +48,15 @@ class Running:
         while (line := await read()) is not None:
             if evidence.is_telling(self.runtime, line):
                 self.lines.append(line)
-            self.has_answered = self.has_answered or evidence.is_answer(self.runtime, line)
+            self.conversation = self.conversation or evidence.conversation(self.runtime, line)
+            if not self.has_answered and evidence.is_answer(self.runtime, line):
+                self.has_answered = True
+                await self.note_conversation()
+
+    async def note_conversation(self) -> None:
+        """Keep the id in the session's row. One in which nothing was said yet is none that a message could continue."""
+        if self.conversation:
+            await rows.change(self.world, self.session, lambda values: {**values, rows.CONVERSATION: self.conversation})
 
     async def send(self, lines: Sequence[str]) -> None:
         """Its whole stdin. A process that reads none of it is told by its end."""

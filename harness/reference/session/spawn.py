@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from harness.reference.npx import guard
 from harness.reference.prepare.spawn import SpawnEnvironment, claude_spawn, codex_spawn, pi_spawn
+from harness.reference.session import rows
+from harness.reference.session.command_line import command_line
 from harness.reference.session.npx_tree import guard_bins
 from harness.reference.session.order import Order, base_of_clones, home
 from harness.reference.session.prepare import PreparedClone
@@ -23,8 +25,9 @@ async def spawn_runtime(world: World, order: Order, ready: PreparedClone) -> Run
     if environment.runs_bin_guard:
         await run_guard(world, order)
     started_seconds = world.clock.now()
-    child = await world.processes.spawn(order.argv, env=environment.variables, directory=order.clone)
-    return Running.listening(world, child, order.runtime, started_seconds, environment.variables)
+    words = command_line(order, await rows.read(world, order.session))
+    child = await world.processes.spawn(words, env=environment.variables, directory=order.clone)
+    return Running.listening(world, child, order, started_seconds, environment.variables)
 
 
 def environment_of(world: World, order: Order, ready: PreparedClone) -> SpawnEnvironment:

@@ -13,7 +13,7 @@ from typing import Any
 
 import fake_runtimes
 import fake_servers
-from fake_runtimes.executable import PLAN_VARIABLE, PROFILE_VARIABLE
+from fake_runtimes.executable import BUGS_VARIABLE, CODEX, PLAN_VARIABLE, PROFILE_VARIABLE
 from fake_runtimes.plan import Plan
 from fake_servers.command import BEHAVIOUR_VARIABLE, REGISTRY_VARIABLE
 from fake_servers.mcp.behaviour import Behaviour, to_table
@@ -55,6 +55,8 @@ class StandIns:
             return Launch((*INTERPRETER, executable(fake_runtimes, found), *argv), name, {})
         job = self.jobs[parent.name]
         told = {PROFILE_VARIABLE: job.runtime.profile.name, PLAN_VARIABLE: self._file(plan_table(job.plan))}
+        if found == CODEX:
+            told[BUGS_VARIABLE] = ",".join(job.bugs)
         return Launch((*INTERPRETER, executable(fake_runtimes, found), *words), name, told)
 
     def _file(self, table: Mapping[str, Any]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from harness.reference.session import rows
-from harness.reference.session.blocking import MARKER, REASON, REQUIRED, required
+from harness.reference.session.blocking import MARKER, REASON, REQUIRED, UNDELIVERED, required
 from harness.reference.session.injection import NOTICE
 from harness.reference.session.jobs import Job
 from harness.reference.session.prompts import FixedPrompts, is_nudge, recovery_prompt
 from harness.reference.session.resume import selected
-from harness.reference.session.resume_decision import UNDELIVERED, Facts, decide, noticed
+from harness.reference.session.resume_decision import Facts, decide, noticed
 from harness.vectors.registry import operation
 
 NOW = 1_800_000_000.0

@@ -43,7 +43,7 @@ class ModelClock(Port):
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        return self._simulation.now
+        return self._simulation.scheduler.now
 
     async def sleep(self, seconds: float) -> None:
         """Until that much later."""

@@ -50,17 +50,24 @@ class Fault(NamedTuple):
     def matches(self, site: Site) -> bool:
         """Whether it may strike here."""
         return (
-            self.is_meant(site.actor)
-            and fnmatchcase(site.port, self.port)
-            and fnmatchcase(site.label, self.label)
+            self.is_at(site.port, site.actor, site.label)
             and self.nth in (None, site.occurrence)
             and self.after_seconds <= site.now <= self.before_seconds
-            and fnmatchcase(site.content, self.content)
+            and fits(site.content, self.content)
         )
+
+    def is_at(self, port: str, actor: str, label: str) -> bool:
+        """Whether it may strike there at any time."""
+        return self.is_meant(actor) and fits(port, self.port) and fits(label, self.label)
 
     def is_meant(self, actor: str) -> bool:
         """Whether it may strike this actor."""
-        return fnmatchcase(actor, self.actor)
+        return fits(actor, self.actor)
+
+
+def fits(text: str, pattern: str) -> bool:
+    """Whether a glob means a text; most mean any."""
+    return pattern == "*" or fnmatchcase(text, pattern)
 
 
 class FaultPlan:
@@ -79,6 +86,15 @@ class FaultPlan:
         self.actions = frozenset(fault.action for fault in self.faults)
         self._struck = [0] * len(self.faults)
         self._met: dict[tuple[str, str, str], int] = {}
+        self._concerned: dict[tuple[str, str, str], bool] = {}
+
+    def concerns(self, port: str, actor: str, label: str) -> bool:
+        """Whether any of its faults may strike there at any time: where none can, `strike` need not be asked."""
+        key = (port, actor, label)
+        known = self._concerned.get(key)
+        if known is None:
+            known = self._concerned[key] = any(fault.is_at(port, actor, label) for fault in self.faults)
+        return known
 
     def strike(
         self,

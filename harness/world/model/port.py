@@ -42,9 +42,12 @@ class Port:
             raise Gone(f"{self._actor.name} has ended")
         if simulation.watcher is not None:
             simulation.watcher(self._actor.name, label, content)
-        if simulation.holds or not simulation.faults.actions.isdisjoint(actions):
+        if simulation.holds:
             return self._reach_watched(label, actions, content)
-        return SWITCH
+        faults = simulation.faults
+        if faults.actions.isdisjoint(actions) or not faults.concerns(self.kind, self._actor.name, label):
+            return SWITCH
+        return self._reach_watched(label, actions, content)
 
     async def _reach_watched(self, label: str, actions: frozenset[str], content: bytes | None) -> Fault | None:
         simulation, name = self._simulation, self._actor.name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from harness.world.model.actors import Actor
+from harness.world.model.faults import Fault
 from harness.world.model.port import Port
 from harness.world.model.rows import Changes
 from harness.world.model.simulation import Simulation
@@ -55,11 +56,11 @@ class ModelTransaction(Port):
         await self._reach_open("rollback")
         self._end(keep=False)
 
-    async def _reach_open(self, label: str) -> None:
-        if not self._changes.open:
-            self._require_life()
-            await self._misused("the transaction has ended")
-        await self._reach(label)
+    def _reach_open(self, label: str) -> Awaitable[Fault | None]:
+        if self._changes.open:
+            return self._reach(label)
+        self._require_life()
+        return self._misused("the transaction has ended")
 
     async def _take(self, table: str, key: str) -> None:
         while not self._changes.take((table, key)):

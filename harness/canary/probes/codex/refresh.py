@@ -166,7 +166,11 @@ def claim(case: str, issuer: str) -> Claim:
     whose = " with its issuer stored" if issuer else ""
     relied_on = {
         "later": ("writers-codex-zimmer-refreshes",),
-        "expired": ("reconcile-codex-rotation-adopted", "writers-codex-issuer-field"),
+        "expired": (
+            "reconcile-codex-rotation-adopted",
+            "writers-codex-issuer-field",
+            "writers-codex-workaround-bugs",  # as long as it is renewed, nothing has to be renewed in Codex's place
+        ),
         "soon": ("reconcile-codex-rotation-adopted",),
         "invalid-grant": ("gate-rejected-grant-known-misses", "failure-auth-runtime-texts"),
     }

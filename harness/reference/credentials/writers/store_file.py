@@ -34,6 +34,9 @@ UNREADABLE_SUFFIX = ".unreadable"
 TEMPORARY = re.compile(rf"(?:{re.escape(UNREADABLE_SUFFIX)})?\.[0-9]+-[0-9a-f]{{8}}\.tmp")
 """What a write in one piece puts behind the name of its file; a killed writer leaves such a file."""
 
+FEW_BRACKETS = 100
+"""A text with no more of them can be written, however they nest."""
+
 Document = dict[str, Any]
 Result = TypeVar("Result")
 Change = Callable[[Document], tuple[Document | None, Result]]
@@ -41,12 +44,19 @@ Change = Callable[[Document], tuple[Document | None, Result]]
 
 
 def parse(text: str | None) -> Document | None:
-    """A store's content; None for what is no JSON object. Numbers keep their spelling."""
+    """A store's content; None for what is no JSON object. Numbers keep their spelling.
+
+    What is nested too deeply to be written again is none either.
+    """
     try:
         content = json.loads(text or "", parse_float=fraction, parse_int=integer, parse_constant=refuse_constant)
-        return content if isinstance(content, dict) and value_text(content, "\n") else None
+        if not isinstance(content, dict):
+            return None
+        if text is not None and text.count("{") + text.count("[") > FEW_BRACKETS:
+            value_text(content, "\n")
     except (ValueError, RecursionError):
         return None
+    return content
 
 
 def document_of(text: str | None) -> Document:
