@@ -63,7 +63,8 @@ async def claude_seen(world: World, cache: str, clone: str, names: Iterable[str]
     connected: set[str] = set()
     failed: dict[str, str] = {}
     for name in names:
-        verdict = claude_verdict(await log_lines(world, log_directory(cache, clone, name)), since_seconds)
+        lines = await log_lines(world, log_directory(cache, clone, name), since_seconds)
+        verdict = claude_verdict(lines, since_seconds)
         if isinstance(verdict, str):
             failed[name] = verdict
         elif verdict:
@@ -71,6 +72,7 @@ async def claude_seen(world: World, cache: str, clone: str, names: Iterable[str]
     return Seen(frozenset(connected), failed)
 
 
+@lru_cache(maxsize=1 << 10)
 def log_directory(cache: str, clone: str, name: str) -> str:
     """Where Claude logs a server; `clone` is the real path."""
     return f"{cache}/claude-cli-nodejs/{hyphened(clone)}/mcp-logs-{hyphened(name)}"
@@ -81,16 +83,33 @@ def hyphened(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "-", text)
 
 
-async def log_lines(world: World, directory: str) -> list[str]:
-    """The lines of a server's log files, in the order of the files' names."""
+async def log_lines(world: World, directory: str, since_seconds: float) -> list[str]:
+    """The lines of a server's log files, in the order of the files' names; files in which all is older are left out."""
     lines: list[str] = []
     try:
         for name in await world.files.names(directory):
             if name.endswith(".jsonl"):
-                lines += (await world.files.read(f"{directory}/{name}")).decode(errors="replace").split("\n")
+                content = await world.files.read(f"{directory}/{name}")
+                if newest_milliseconds(content) >= floor_milliseconds(since_seconds):
+                    lines += lines_of(content)
     except OSError:
         return lines
     return lines
+
+
+@lru_cache(maxsize=1 << 11)
+def lines_of(content: bytes) -> tuple[str, ...]:
+    """The lines of a log file. Those of earlier runs are read with every look, and change no more."""
+    return tuple(content.decode(errors="replace").split("\n"))
+
+
+@lru_cache(maxsize=1 << 11)
+def newest_milliseconds(content: bytes) -> float:
+    """When the newest entry of a log file was written; infinity where one does not say."""
+    entries = [entry for entry in map(entry_of, lines_of(content)) if entry is not None]
+    return max(
+        (math.inf if entry.at_milliseconds is None else entry.at_milliseconds for entry in entries), default=-math.inf
+    )
 
 
 def claude_verdict(lines: Iterable[str], since_seconds: float) -> str | bool | None:
@@ -120,11 +139,16 @@ class Entry(NamedTuple):
 
 def log_entries(lines: Iterable[str], since_seconds: float) -> Iterator[Entry]:
     """The entries of this run: stamps have milliseconds, so the limit is cut to them; one without a stamp counts."""
-    since_milliseconds = math.floor(since_seconds * 1000)
+    since_milliseconds = floor_milliseconds(since_seconds)
     for line in lines:
         entry = entry_of(line)
         if entry is not None and (entry.at_milliseconds is None or entry.at_milliseconds >= since_milliseconds):
             yield entry
+
+
+def floor_milliseconds(seconds: float) -> int:
+    """A time as a log's stamps have it."""
+    return math.floor(seconds * 1000)
 
 
 @lru_cache(maxsize=1 << 15)
