@@ -39,7 +39,10 @@ async def program(world: World, argv: Sequence[str]) -> int:
         answer: Mapping[str, Any] = {"ok": True, **await answered(world, "\n".join(lines), joined=argv[0] == JOINING)}
     except RefusedError as error:
         answer = {"ok": False, "error": str(error)}
-    await world.processes.write_line(json_stringify(answer))
+    try:
+        await world.processes.write_line(json_stringify(answer))
+    except BrokenPipeError:  # whoever asked is gone
+        return 1
     return 0 if answer["ok"] else 1
 
 

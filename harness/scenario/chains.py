@@ -44,6 +44,7 @@ NOTHING = 0
 KNEW, NEVER_LOOKED = "it had read the fresher one", "it had not looked"
 ROW_WAS_FRESHER = "its own row has held a fresher one"
 ROW_IS_FRESHER = "its own row holds the fresher one"
+AT_ONCE = "another process of the orchestrator presents it just now"
 MERGE = "what stands there is good and ends later"
 
 
@@ -142,10 +143,24 @@ class Monitor:
         now, event = self.stage.now, len(self.stage.events)
         attempt = Attempt(actor, chain, generation.number, numbers, now, event, self._count, url, reuse=reuse)
         wrong, hole = self._judged(attempt, is_spent=spent_at is not None)
+        if not wrong and not hole and (other := self._under_way(attempt)):
+            both = not is_of_a_runtime(other) and not is_of_a_runtime(actor)
+            wrong, hole = (AT_ONCE, "") if both else ("", holes.NOT_YET_WRITTEN)
+            attempt = attempt._replace(reuse=not grace)
         attempt = attempt._replace(wrong=wrong, hole=hole)
         self.attempts.append(attempt)
         details = {"authorization": name, "generation": attempt.generation, "fresher": list(attempt.fresher)}
         self.tell(actor, "attempt", {**details, "hole": hole, "wrong": wrong})
+
+    def _under_way(self, attempt: Attempt) -> str:
+        """Who else has presented the same token and has no answer yet: one of the two will be the second."""
+        label = f"POST {attempt.url}"
+        for other in self.attempts:
+            if other[:3] == (other.actor, attempt.chain, attempt.generation) and other.actor != attempt.actor:
+                since = (event for event in self.stage.events[other.event :] if event.actor == other.actor)
+                if not any(event.details.get("at") == label or event.name == "ended" for event in since):
+                    return other.actor
+        return ""
 
     def _judged(self, attempt: Attempt, *, is_spent: bool) -> tuple[str, str]:
         """Which rule was broken, or which hole it was."""

@@ -261,6 +261,31 @@ def test_what_is_spent_and_nowhere_replaced_is_under_way_or_lost():
     assert scene.present(1, "cron") == ("", holes.ANSWER_LOST)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("S/claude", "cron", ("", holes.NOT_YET_WRITTEN)),
+        ("cron", "S/claude", ("", holes.NOT_YET_WRITTEN)),
+        ("cron", "T", ("another process of the orchestrator presents it just now", "")),
+        ("cron", "cron", ("", "")),
+    ],
+)
+@pytest.mark.requirement("refresh-chain-never-burned")
+def test_a_token_that_is_being_presented_is_as_good_as_spent(first, second, expected):
+    scene = Scene()
+    assert scene.present(1, first) == ("", "")
+    assert scene.present(1, second) == expected
+    assert scene.monitor.attempts[-1].reuse == any(expected)
+
+
+@pytest.mark.parametrize(("name", "details"), [("request", {"at": f"POST {TOKEN}", "status": 503}), ("ended", {})])
+def test_a_token_that_was_refused_meanwhile_is_not_being_presented(name, details):
+    scene = Scene()
+    scene.present(1, "S/claude")
+    scene.tell("S/claude", name, details)
+    assert scene.present(1, "cron") == ("", "")
+
+
 @pytest.mark.requirement("refresh-chain-never-burned")
 def test_whoever_writes_over_what_it_had_read_breaks_a_rule():
     scene = rotated()

@@ -286,3 +286,19 @@ def test_the_helper_makes_a_key_of_its_own_which_a_session_that_has_read_the_old
     simulation.run()
     assert simulation.ended(actor).error is None
     assert found == ["newer", "old", "old"]
+
+
+def test_a_helper_whose_answer_nobody_reads_fails_without_a_word():
+    request = {"operation": "read", "service": "pi-mcp-adapter.oauth", "account": ACCOUNT}
+
+    async def play(world: World) -> None:
+        child = await world.processes.spawn(("keyctl",), env={}, directory="/")
+        await child.write_line(json.dumps(request))
+        await child.close_stdin()
+
+    simulation = Simulation(launcher=lambda argv, env, directory: helper)
+    simulation.start("asks", body_program(play))
+    simulation.run()
+    (ended,) = (event for event in simulation.events if event.name == "ended" and event.actor == "asks/keyctl")
+    assert ended.details["exit_code"] == 1
+    assert all(simulation.ended(actor).error is None for actor in simulation.actors)

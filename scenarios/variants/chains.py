@@ -125,3 +125,9 @@ def a_consent_of_anybody_excuses_everybody(monitor, chain, events, names):
 def a_row_may_have_any_grant(self, actor, chain, before, after):
     """An older grant over a newer one is taken for a consent."""
     return
+
+
+@variant(f"{CHAINS}:Monitor._under_way", catches=BURNED)
+def nobody_else_is_presenting_it(self, attempt):
+    """A token that somebody presents just now counts as unspent."""
+    return ""

@@ -6,8 +6,9 @@ import errno
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from harness.world.errors import failure, require_spawnable
+from harness.world.errors import Unsteered, failure, require_spawnable
 from harness.world.live.children import Running, started
 from harness.world.live.driver import Driver, LivePort
 from harness.world.live.pipes import LineReader, LineWriter
@@ -122,7 +123,8 @@ class LiveProcesses(LivePort):
         driver, process = self._driver, running.process
         await running.ended.wait()
         if driver.steering is not None and driver.alive and process.returncode is not None:
-            driver.steering.tell(reaped_message(driver.name, name, process.returncode))
+            with suppress(Unsteered):  # nobody is there to be told: whoever asks something finds that out
+                driver.steering.tell(reaped_message(driver.name, name, process.returncode))
 
     async def read_line(self, timeout_seconds: float | None = None) -> str | None:
         """From this process's stdin."""
