@@ -9,7 +9,7 @@ import pytest
 
 from harness.scenario.agreement import differences
 from harness.scenario.library import load_all
-from harness.scenario.model import PROCESS
+from harness.scenario.model import PROCESS, Scenario
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
 from harness.scenario.variants import find_variant, in_place
@@ -22,12 +22,21 @@ LONG = ("113", "pi-hang-hides-others", "deploy-restart-stale-token", "idle-longe
 
 
 def claimed() -> list[Any]:
-    """Each scenario that claims both tiers, with each of its runtimes."""
+    """Each scenario that claims both tiers, with each of its runtimes; those with an authorization server with one of
+    them in turn, with the others nightly.
+    """
     return [
-        pytest.param(name, runtime, marks=[pytest.mark.nightly] if name in LONG else [])
-        for name, scenario in SCENARIOS.items()
-        for runtime in scenario.runtimes
+        pytest.param(name, runtime, marks=[] if is_soon(at, of, SCENARIOS[name]) else [pytest.mark.nightly])
+        for at, name in enumerate(SCENARIOS)
+        for of, runtime in enumerate(SCENARIOS[name].runtimes)
     ]
+
+
+def is_soon(at: int, of: int, scenario: Scenario) -> bool:
+    """Whether the scenario of that number is played with its runtime of that number whenever tests are run."""
+    if scenario.id in LONG:
+        return False
+    return not scenario.authorizations or of == at % len(scenario.runtimes)
 
 
 def both(scenario, runtime):
