@@ -29,7 +29,7 @@ from harness.scenario.failure import (
     replay,
 )
 from harness.scenario.library import find
-from harness.scenario.model import MODEL, TIERS, Scenario
+from harness.scenario.model import MODEL, REAL, TIERS, Scenario
 from harness.scenario.production import Report, is_claimed, play
 from harness.scenario.reading import load_scenario
 from harness.scenario.rendering import run_document
@@ -39,6 +39,7 @@ from harness.scenario.verdicts import Verdict, worst
 from harness.world.model import Decisions, Replayed, Seeded
 
 SHORTEST_SECRET = 4
+FAKE_RUNTIMES = "fake_runtimes."
 OF_A_SCENARIO = ("runtime", "seed", "decisions", "variant", "tier", "keep")
 SAVED = (Verdict.FAIL, Verdict.TIMEOUT, Verdict.DEADLOCK, Verdict.CRASH)
 
@@ -116,6 +117,11 @@ def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
             raise UserInputError("is there already", file=display_path(place), fix="Name another folder with --keep.")
         make_folder(place.parent, "--keep")
     variant = None if arguments.variant is None else find_variant(arguments.variant)
+    if variant is not None and variant.target.startswith(FAKE_RUNTIMES) and REAL in tiers:
+        raise UserInputError(
+            f"--variant {variant.name} is of a fake runtime: the real one at --tier {REAL} does not notice it",
+            fix="Play it at --tier model or --tier process.",
+        )
     played = Played(scenario, [], chosen_order(arguments), arguments.seed, variant.name if variant else None)
     with in_place(variant):
         for runtime, tier in itertools.product(runtimes, tiers):

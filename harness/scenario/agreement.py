@@ -72,4 +72,4 @@ def _of_run(report: Report, run: str) -> Iterator[tuple[str, Any]]:
             calls.append((event.details["server"], event.details["tool"], event.details["ok"]))
         elif event.name == "run.ended":
             yield "the exit code", event.details["exit_code"]
-    yield "the calls", calls
+    yield "the calls", sorted(calls)  # those of one turn may run side by side

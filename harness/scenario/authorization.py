@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fake_servers.oauth import Answer, AuthorizationServer, Client, Provider
-from fake_servers.oauth.profiles import profile_named
+from fake_servers.oauth.profiles import profile_named, typed
+from fake_servers.oauth.provider import require_known
 from harness.scenario.model import AuthorizationFacts, Credential, Scenario
 
 WELL_BEHAVED = "well-behaved"
@@ -93,18 +94,14 @@ def made(facts: AuthorizationFacts) -> AuthorizationServer:
 
 def changed(provider: Provider, facts: Mapping[str, Any]) -> Provider:
     """A provider with other facts; those that are tables are added to. Raises ValueError."""
-    known = Provider._fields
-    for field in facts:
-        if field not in known:
-            raise ValueError(f"a provider has no {field!r}; it has {', '.join(known)}")
     merged: dict[str, Any] = {}
     for field, value in facts.items():
+        given = typed(value, Provider._field_defaults, field, "a provider")
         before = getattr(provider, field)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            merged[field] = {**before, **value}
-        else:
-            merged[field] = tuple(value) if isinstance(value, list) else value
-    return provider._replace(**merged)
+        merged[field] = {**before, **given} if isinstance(before, Mapping) else given
+    other = provider._replace(**merged)
+    require_known(other)
+    return other
 
 
 def answer(given: str | Mapping[str, Any]) -> str | Answer:

@@ -10,6 +10,7 @@ from typing import Any
 from harness.scenario import model
 from harness.scenario.authorization import WELL_BEHAVED, made
 from harness.scenario.document import Document
+from harness.scenario.positions import Path
 from harness.scenario.vocabulary import Vocabulary
 
 NOT_OF_THE_SERVER = ("protected_by", "resource")
@@ -32,6 +33,14 @@ def read_authorization(document: Document, name: str, table: Mapping[str, Any]) 
     except ValueError as error:
         document.fail(("authorization", name), f"[authorization.{name}] {error}")
     return facts
+
+
+def check_change(document: Document, facts: model.AuthorizationFacts, change: model.Provide, path: Path) -> None:
+    """A step that makes an authorization server another one. Raises UserInputError where none can be so."""
+    try:
+        made(facts._replace(set={**facts.set, **change.set}, answers=change.answers, always=change.always))
+    except ValueError as error:
+        document.fail((*path, "provider"), f"[[step]] {path[1]} provider: {error}")
 
 
 def read_protections(

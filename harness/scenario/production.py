@@ -20,6 +20,7 @@ from harness.scenario.naming import OPERATOR
 from harness.scenario.operator import Operator, applies
 from harness.scenario.stage import NOBODY, Kept, Plan, Point, Stage
 from harness.scenario.theatre import Theatre
+from harness.scenario.variants import in_force
 from harness.scenario.verdicts import Verdict
 from harness.world import WorldFault
 from harness.world.model import Decision, Decisions, Divergence, Event, Hold, Recording
@@ -38,7 +39,8 @@ class Report(NamedTuple):
     `seconds` is virtual time until the last of them, the time to settle included. `detail` says why a verdict is
     neither pass nor fail, with a line for each reason. `kept` is what the holds did. `holes` counts the accepted ones.
     `decisions` replay the run; `trace_digest` is equal for equal runs. `files` are all that were there in the end,
-    `printed` what each actor printed (`ACTOR stdout`), both where they were asked for.
+    `printed` what each actor printed (`ACTOR stdout`), both where they were asked for. `variant` is the known-bad one
+    that was in place.
     """
 
     scenario: Scenario
@@ -59,6 +61,7 @@ class Report(NamedTuple):
     kept: tuple[Kept, ...] = ()
     files: Mapping[str, bytes] = {}
     printed: Mapping[str, str] = {}
+    variant: str = ""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -266,7 +269,9 @@ class Production(ABC):
         return [*reasons, *self.operator.missed]
 
     def _report(self, verdict: Verdict, detail: str, **more: Any) -> Report:
-        return Report(self.scenario, self.runtime, verdict, detail, **self.facts(), **more)
+        bad = in_force()
+        name = "" if bad is None else bad.name
+        return Report(self.scenario, self.runtime, verdict, detail, variant=name, **self.facts(), **more)
 
 
 class ModelProduction(Production):

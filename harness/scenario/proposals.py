@@ -18,8 +18,8 @@ from harness.world.model import Calm, Decisions, Listed
 
 ORDER = (
     "schema", "id", "title", "incidents", "requirements", "tiers", "not_at", "runtime", "time_scale", "watched",
-    "codex_bugs", "struck", "secrets", "environment", "files", "catalog", "roots", "credential", "server", "package",
-    "fault", "hold", "step", "expect", "old_bug",
+    "codex_bugs", "app_host", "struck", "secrets", "environment", "files", "catalog", "roots", "authorization",
+    "registered", "credential", "server", "package", "fault", "hold", "step", "expect", "old_bug",
 )  # fmt: skip
 NOT_TRIED = "found and tried in the model alone"
 
@@ -41,7 +41,7 @@ def incident_text(failure: Failure, proposal: Proposal, name: str, found: Failur
         tree["requirements"] = list(VARIANTS[failure.variant].catches) if failure.variant in VARIANTS else []
     if not tree.get("expect"):
         tree["expect"] = [implied(failure)]
-    ordered = {key: tree[key] for key in ORDER if tree.get(key) not in (None, [], {})}
+    ordered = {key: tree[key] for key in dict.fromkeys((*ORDER, *tree)) if tree.get(key) not in (None, [], {})}
     return toml_text(ordered, f"{failure.signature}\nMade from a failure that was found {origin(found or failure)}.")
 
 

@@ -19,6 +19,7 @@ from harness.scenario.document import Document, parse
 from harness.scenario.expecting import read_expectation
 from harness.scenario.granting import (
     NOT_OF_THE_SERVER,
+    check_change,
     read_authorization,
     read_credential,
     read_protections,
@@ -273,6 +274,7 @@ class Reader:
                 self.names.session(session, (*path, "session"))
             case model.Provide(authorization=name, revokes=revokes):
                 self.names.authorization(name, (*path, "provider"))
+                check_change(self.document, self.authorizations[name], action, path)
                 if revokes:
                     self.names.server(revokes, (*path, "revokes"))
             case model.Write(path=where):

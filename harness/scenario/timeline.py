@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from harness.inputs.files import display_path
 from harness.scenario.desk import ACTORS
 from harness.scenario.library import shipped
-from harness.scenario.model import MODEL, Scenario
+from harness.scenario.model import MODEL, REAL, Scenario
 from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.operator import applies
 from harness.scenario.production import Judged, Report
@@ -19,6 +19,8 @@ CALM = "calmest order"
 OF_PROCESSES = "order of the machine"
 """Who runs first is chosen by the operating system."""
 FAILURE = ".failure.toml"
+OF_FAKES = "fake_"
+"""How variants of the fakes are called: a real program does not notice them."""
 
 
 def timeline(report: Report, *, real_seconds: float | None, order: str, exit_code: int) -> list[str]:
@@ -26,7 +28,8 @@ def timeline(report: Report, *, real_seconds: float | None, order: str, exit_cod
     scenario = report.scenario
     order = order if report.tier == MODEL else OF_PROCESSES
     head = f'{scenario.file or scenario.id}  "{scenario.title}"'
-    lines = [head, f"on {report.runtime.label}, tier {report.tier}, {order}", ""]
+    bad = f", with {report.variant}" if report.variant else ""
+    lines = [head, f"on {report.runtime.label}, tier {report.tier}, {order}{bad}", ""]
     lines += story(report)
     lines += ["", *expected(report)] if report.judged or report.invariants else []
     if report.detail:
@@ -123,7 +126,7 @@ def old_bugs(report: Report) -> list[str]:
     return [
         f"  old bug: {command} --variant {bug.name}   ({bug.shows})"
         for bug in report.scenario.old_bugs
-        if applies(bug.runtimes, report.runtime)
+        if applies(bug.runtimes, report.runtime) and not (report.tier == REAL and bug.name.startswith(OF_FAKES))
     ]
 
 
@@ -145,6 +148,7 @@ def last_line(report: Report, real_seconds: float | None, order: str, exit_code:
         else f"{report.seconds:.1f} s of its time{took}",
         f"tier {report.tier}",
         order,
+        *([f"with {report.variant}"] if report.variant else []),
         f"exit {exit_code}",
     ]
     return f"{report.verdict.upper():<4}  {'; '.join(facts)}"

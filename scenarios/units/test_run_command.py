@@ -110,10 +110,20 @@ def test_a_known_bad_variant_brings_the_old_bug_back_for_one_run(run):
         code, out, _ = run("702", "--variant", name)
         assert code == 1
         assert "lacks playwright" in out
-    assert run("702")[0] == 0
+        assert out.count("with scenario.codex_is_left_to_its_own_budget") == 2
+    code, out, _ = run("702")
+    assert (code, "with scenario." in out) == (0, False)
     code, _, err = run("702", "--variant", "codex-is-left-to-its-own-badget")
     assert code == 2
     assert "Did you mean scenario.codex_is_left_to_its_own_budget?" in err
+
+
+def test_a_bug_of_a_fake_runtime_is_not_looked_for_in_the_real_one(run):
+    code, out, err = run(
+        "runtime-rotates", "--tier", "real", "--variant", "fake_claude.a_lapsed_token_is_never_renewed"
+    )
+    assert (code, out) == (2, "")
+    assert "is of a fake runtime" in err
 
 
 @pytest.mark.parametrize("name", ["702", "#702", "claude-pending"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from harness.errors import UserInputError
@@ -282,3 +284,46 @@ def test_who_acts_without_a_session_is_held_struck_and_expected_by_name():
     report = play(read_scenario(text), "claude")
     assert [each.actor for each in report.kept] == ["web", "web"]
     assert report.verdict is Verdict.PASS, told(report)
+
+
+SIGN_IN = """
+schema = 1
+id = "x"
+title = "x"
+runtime = "claude"
+
+[catalog.a]
+type = "http"
+url = "https://a.test/mcp"
+
+[authorization.as]
+{facts}
+
+[server.a]
+protected_by = "as"
+
+[[step]]
+provider = "as"
+{change}
+
+[[expect]]
+exit = 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("facts", "change", "said"),
+    [
+        ("set = { access_seconds = 'x' }", "set = { rotates = false }", "access_seconds must be of the kind of"),
+        ("set = { rotates = 'yes' }", "set = { rotates = false }", "rotates must be of the kind of"),
+        ("set = { scopes = 3 }", "set = { rotates = false }", "scopes must be of the kind of"),
+        ("", "set = { grace_seconds = 'x' }", "grace_seconds must be of the kind of"),
+        ("", "set = { reuse = 'nothing' }", "reuse must be one of"),
+        ("", "set = { gracious = true }", "has no 'gracious'"),
+        ("", "always = { token = '500-htm' }", "no answer is called '500-htm'"),
+        ("", "answers = { tokens = ['429'] }", "an endpoint is one of"),
+    ],
+)
+def test_what_no_provider_can_be_is_told_when_the_file_is_read(facts, change, said):
+    with pytest.raises(UserInputError, match=re.escape(said)):
+        read_scenario(SIGN_IN.format(facts=facts, change=change))

@@ -18,6 +18,7 @@ from harness.scenario.families import families, family_named
 from harness.scenario.holds import Proposal, Search, anywhere
 from harness.scenario.parts import parts, size, without_server, without_session
 from harness.scenario.production import play
+from harness.scenario.proposals import incident_text
 from harness.scenario.reading import load_scenario, read_scenario
 from harness.scenario.shrinking import DoesNotFailError, Progress, Shrinker
 from harness.scenario.signature import signatures
@@ -143,6 +144,8 @@ def test_a_shrunk_failure_of_a_family_is_said_without_any_choice(family, bug):
     assert proposal is not None
     scenario = fits(proposal.tree)
     assert scenario is not None
+    written = read_scenario(incident_text(small, proposal, "made-small"))
+    assert written.authorizations == scenario.authorizations
     with in_place(find_variant(bug)):
         assert small.signature in signatures(play(scenario, small.runtime))
     assert play(scenario, small.runtime).verdict is Verdict.PASS
