@@ -12,6 +12,7 @@ from fake_servers.documents import Refused, document, one_line
 from fake_servers.mcp import behaviour as behaviours
 from fake_servers.mcp import stdio
 from fake_servers.mcp.behaviour import Behaviour
+from fake_servers.words import MISUSED, port_of, value_of
 from harness.world.blocking import main
 from harness.world.ports import World
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 BEHAVIOUR_VARIABLE = "MCP_FAKE_BEHAVIOUR"
 REGISTRY_VARIABLE = "MCP_FAKE_REGISTRY"
-MISUSED = 2
-HIGHEST_PORT = 65535
 PATHS = {"http": "/mcp", "sse": "/sse"}
 HELP = f"""\
 usage: mcp-fake-server [--behaviour FILE|JSON] [--http PORT | --sse PORT] [--stateless] [-- WORDS...]
@@ -92,10 +91,7 @@ def read_options(words: Sequence[str]) -> Options:
             continue
         if name not in ("--behaviour", "--http", "--sse"):
             raise Refused(f"what is {word}? See --help")
-        if not given:
-            if not waiting:
-                raise Refused(f"{name} needs a value")
-            value = waiting.pop(0)
+        value = value_of(name, given, value, waiting)
         options = with_value(options, name, value)
     return options
 
@@ -106,9 +102,7 @@ def with_value(options: Options, name: str, value: str) -> Options:
         return options._replace(behaviour=value)
     if options.transport != "stdio":
         raise Refused("one of --http and --sse, once")
-    if not value.isascii() or not value.isdigit() or int(value) > HIGHEST_PORT:
-        raise Refused(f"{name} needs a port from 0 to {HIGHEST_PORT}, not {value!r}")
-    return options._replace(transport=name.removeprefix("--"), port=int(value))
+    return options._replace(transport=name.removeprefix("--"), port=port_of(name, value))
 
 
 async def chosen(world: World, options: Options) -> Behaviour:

@@ -12,6 +12,7 @@ from fake_servers.documents import Refused, one_line
 from fake_servers.oauth.answers import ANSWERS
 from fake_servers.oauth.authorization import METHODS
 from fake_servers.oauth.profiles import Profile, Stage, profile_named, profile_names
+from fake_servers.words import MISUSED, port_of, value_of
 from harness.world.blocking import main
 from harness.world.ports import World
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from fake_servers.mounts import TestAuthority
     from fake_servers.oauth.site import Server
 
-MISUSED = 2
-HIGHEST_PORT = 65535
 LOOPBACK = "127.0.0.1"
 VALUED = ("--profile", "--port", "--ca", "--answers")
 HELP = f"""\
@@ -87,10 +86,7 @@ def read_options(words: Sequence[str]) -> Options:
             continue
         if name not in VALUED:
             raise Refused(f"what is {word}? See --help")
-        if not given:
-            if not waiting:
-                raise Refused(f"{name} needs a value")
-            value = waiting.pop(0)
+        value = value_of(name, given, value, waiting)
         options = with_value(options, name, value)
         while name == "--answers" and waiting and "=" in waiting[0] and not waiting[0].startswith("-"):
             options = with_value(options, name, waiting.pop(0))
@@ -106,9 +102,7 @@ def with_value(options: Options, name: str, value: str) -> Options:
     if name == "--answers":
         endpoint, _, names = value.partition("=")
         return options._replace(answers=(*options.answers, *((endpoint, each) for each in names.split(","))))
-    if not value.isascii() or not value.isdigit() or int(value) > HIGHEST_PORT:
-        raise Refused(f"--port needs a port from 0 to {HIGHEST_PORT}, not {value!r}")
-    return options._replace(port=int(value))
+    return options._replace(port=port_of(name, value))
 
 
 def chosen(options: Options) -> Profile:

@@ -23,10 +23,7 @@ from harness.reference.oauth.initiation import Refused, planned_flow
 from harness.reference.oauth.paste import pasted_code
 from harness.reference.secrets.blank import is_blank
 from harness.reference.session import rows as sessions
-from harness.reference.session.attempt import attempted
-from harness.reference.session.injection import tell_failure
-from harness.reference.session.live_store import inject_into_session
-from harness.reference.session.resume import resume_after_authorization
+from harness.reference.session.resume import handed_over, resume_after_authorization
 from harness.world import World
 
 __all__ = ["Answer", "OAuthDeps", "callback", "complete", "initiate"]
@@ -141,9 +138,7 @@ async def is_retried(world: World, deps: OAuthDeps, name: str, session: str) -> 
     Whoever clicks Authorize with an active credential has a runtime that never honoured it. A runtime's store that
     fails costs the retry, not the click (gate-initiate-short-circuit-retries).
     """
-    done = await attempted(world, inject_into_session(world, session, deps, name), f"inject {name}")
-    if done.error is not None:
-        tell_failure(world, "warn", f"{name} could not be handed to the session's runtime", done.error)
+    if not await handed_over(world, session, deps, name):
         return False
     return await resume_after_authorization(world, session, deps, None) == "resumed"
 
