@@ -358,9 +358,12 @@ class Monitor:
         self._noted(ROW, self.held_by(ROW))
 
     def _replaced(self, actor: str, chain: Chain, before: Held, after: Chains) -> None:
-        """A row has a chain of another grant: an older one can have been taken for newer by a later expiry alone."""
+        """A row has a chain of another grant: an older one can have been taken for newer by a later expiry alone.
+
+        Of consents that are under way at once none is the older one: whichever is stored last counts.
+        """
         for (name, family), held in after.items():
-            if name != chain[0] or family > chain[1]:
+            if name != chain[0] or family > chain[1] or consent_of(self.servers[name], family, held.number) == actor:
                 continue
             if is_later(held.expires_at, before.expires_at):
                 self.outlived.add(chain)
@@ -443,3 +446,18 @@ def spender(server: AuthorizationServer, family: int, number: int) -> Received |
     """The request for which a token was first spent."""
     asked = (each for each in server.requests if (each.family, each.generation) == (family, number))
     return next((each for each in asked if each.issued is not None), None)
+
+
+def giving(server: AuthorizationServer, family: int, number: int) -> Received | None:
+    """The request that a generation was given for: a refresh names its family, a code has begun one."""
+    for each in server.requests:
+        code = server.codes.get(str(each.fields.get("code")))
+        if each.issued == number and family == (each.family if code is None else code.family):
+            return each
+    return None
+
+
+def consent_of(server: AuthorizationServer, family: int, number: int) -> str:
+    """Who exchanged the code that a generation was given for; empty where it came of a refresh."""
+    given = giving(server, family, number)
+    return "" if given is None or "code" not in given.fields else given.who

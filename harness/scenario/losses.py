@@ -9,7 +9,7 @@ from fake_servers.oauth import AuthorizationServer, Generation
 from fake_servers.oauth.asking import Received
 from harness.scenario import holes
 from harness.scenario.chain_notes import Attempt, Chain
-from harness.scenario.chains import Monitor
+from harness.scenario.chains import Monitor, giving
 from harness.scenario.mishaps import befell
 from harness.scenario.stores import ROW
 from harness.world.model import Event
@@ -98,21 +98,11 @@ def of_an_answer(monitor: Monitor, chain: Chain, newest: int, events: Sequence[E
         if is_removed or is_replaced(monitor, chain, newest, events):
             return None
         return Loss(chain, monitor.taken_by(chain, newest - 1), f"generation {newest} was in {stores[0]}")
-    given = giving(monitor, chain, newest)
+    given = giving(monitor.servers[chain[0]], chain[1], newest)
     whose = "nobody" if given is None else given.who
     if given is None or befell(events, given):
         return Loss(chain, holes.ANSWER_LOST, f"generation {newest} was given to {whose}")
     return Loss(chain, "", f"{whose} was given generation {newest}, and it is in no store")
-
-
-def giving(monitor: Monitor, chain: Chain, number: int) -> Received | None:
-    """The request that a generation was given for: a refresh names its family, a code has begun one."""
-    server = monitor.servers[chain[0]]
-    for each in server.requests:
-        code = server.codes.get(str(each.fields.get("code")))
-        if each.issued == number and chain[1] == (each.family if code is None else code.family):
-            return each
-    return None
 
 
 def is_given_up(monitor: Monitor, chain: Chain, newest: int, events: Sequence[Event]) -> bool:

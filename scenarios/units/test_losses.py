@@ -17,6 +17,7 @@ from harness.scenario.foreign import Known, touched
 from harness.scenario.holes import Walked, counted, summed
 from harness.scenario.library import find
 from harness.scenario.losses import losses
+from harness.scenario.model import HoldFacts, Match
 from harness.scenario.production import play
 from harness.scenario.reading import load_scenario, read_scenario
 from harness.scenario.rendering import run_document
@@ -138,6 +139,14 @@ def test_an_older_grant_comes_back_by_a_later_expiry_alone(later, expected):
     scene.store(2, actor="T", expires_at=scene.now + 3600 + later)
     assert [(loss.chain, loss.hole) for loss in losses(scene.monitor, scene.events)] == [(("as", 2), expected)]
     assert bool(scene.monitor.backwards) == (not expected)
+
+
+@pytest.mark.parametrize(("held", "first"), [("session web", "web#2"), ("web#2", "session web")])
+def test_of_consents_at_once_the_one_that_is_stored_last_counts_whichever_was_granted_first(held, first):
+    scenario = load_scenario(find("oauth-two-tabs"))
+    stored = HoldFacts(held, "processed POST https://desk-as.test/token", Match("credential.stored", first))
+    report = play(scenario._replace(holds=(scenario.holds[0], stored)), "claude")
+    assert report.verdict is Verdict.PASS, told(report)
 
 
 @pytest.mark.requirement("refresh-chain-never-burned")

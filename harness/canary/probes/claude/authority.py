@@ -100,6 +100,24 @@ class GuardedDoors(Doors):
         return Response(grant.status, grant.headers, grant.body.encode())
 
 
+class Closing(GuardedDoors):
+    """A door `one` that behaves otherwise from the first tool call on.
+
+    The stream of server messages is let in as before: whether a program asks for it before its first call or beside
+    it is chance.
+    """
+
+    def __init__(self, before: Behaviour, after: Behaviour, grants: Mapping[str, Grant] = NO_GRANTS) -> None:
+        super().__init__({"one": before}, grants)
+        self.before, self.after, self._is_shut = before, after, False
+
+    def handle(self, request: Request, now: float, who: str) -> Response:
+        """Shut the door at a call, then look at who comes."""
+        self._is_shut = self._is_shut or b'"tools/call"' in request.body
+        self.servers["one"].behaviour = self.after if self._is_shut and request.method != "GET" else self.before
+        return super().handle(request, now, who)
+
+
 class Dropping:
     """An endpoint that breaks every connection behind the request."""
 

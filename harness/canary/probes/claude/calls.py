@@ -7,7 +7,7 @@ from typing import Any
 
 from fake_servers.mcp.behaviour import Behaviour
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.authority import GuardedDoors
+from harness.canary.probes.claude.authority import Closing, GuardedDoors
 from harness.canary.probes.claude.credentials import allow
 from harness.canary.probes.claude.ground import (
     CACHE,
@@ -28,16 +28,6 @@ from harness.canary.trial import Trial
 from harness.world.ports import Request, Response
 
 CALL, LAST = Turn((Call("one", "echo"),)), Turn(text="done")
-
-
-class Closing(GuardedDoors):
-    """Doors that let nobody in any more as soon as a tool is called."""
-
-    def handle(self, request: Request, now: float, who: str) -> Response:
-        """Close, then answer."""
-        if b'"tools/call"' in request.body:
-            self.servers["one"].behaviour = Behaviour(requires_bearer=("another",))
-        return super().handle(request, now, who)
 
 
 @probe(
@@ -66,7 +56,7 @@ class Closing(GuardedDoors):
 )
 def refused_call(trial: Trial) -> Mapping[str, Any]:
     """A session whose token is refused at its first call."""
-    doors = Closing({"one": Behaviour(requires_bearer=("stored",))})
+    doors = Closing(Behaviour(requires_bearer=("stored",)), Behaviour(requires_bearer=("another",)))
     with trial.serving(doors=doors) as urls, trial.modelled(Script((CALL, LAST))):
         servers = {"one": {"type": "http", "url": urls["doors"].replace("/mcp", "/one")}}
         project(trial, servers)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fake_servers.mcp.behaviour import Behaviour
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.claude.authority import HTML, Asked, Grant, GuardedDoors, refused
+from harness.canary.probes.claude.authority import HTML, Asked, Closing, Grant, GuardedDoors, refused
 from harness.canary.probes.claude.credentials import allow
 from harness.canary.probes.claude.ground import CACHE, SETTLED, STORE, listing, project, results, session, store, stored
 from harness.canary.probes.claude.refreshing import GUARDED, NEW_TOKEN, OLD_TOKEN, credential, entries
@@ -91,16 +91,6 @@ def overtaken_refreshes(trial: Trial) -> Mapping[str, Any]:
     return found
 
 
-class Closing(GuardedDoors):
-    """Doors that take nothing but a new token any more as soon as a tool is called."""
-
-    def handle(self, request: Request, now: float, who: str) -> Response:
-        """Shut the door, then look at who comes."""
-        if b'"tools/call"' in request.body:
-            self.servers["one"].behaviour = GUARDED
-        return super().handle(request, now, who)
-
-
 CALLS: Mapping[str, Grant | None] = {"good": None, "dead": REFUSED, "page": Grant("<html>later</html>", 503, HTML)}
 
 
@@ -131,7 +121,7 @@ def refreshes_of_calls(trial: Trial) -> Mapping[str, Any]:
     call = Turn((Call("one", "echo"),))
     found: dict[str, Any] = {}
     for name, grant in CALLS.items():
-        doors = Closing({"one": Behaviour()}, {} if grant is None else {"one": grant})
+        doors = Closing(Behaviour(), GUARDED, {} if grant is None else {"one": grant})
         script = Script((call, call, Turn(text="done")))
         with trial.serving(doors=doors) as urls, trial.modelled(script):
             servers = entries(urls, ["one"])
