@@ -1,10 +1,11 @@
-"""The version that changed a claim: halving what was published between two versions."""
+"""The versions that changed a claim: halving what was published between two versions."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +24,8 @@ Answers = Callable[[str], Any]
 """What a version is observed to do; NOTHING where that cannot be measured."""
 
 
-class Found(NamedTuple):
-    """The first version that answers otherwise than the older end, and the last that does not.
+class Change(NamedTuple):
+    """A version that answers otherwise than the last before it that could be measured, with both answers.
 
     `between` are versions between the two that could not be measured; one of them may be it.
     """
@@ -34,6 +35,17 @@ class Found(NamedTuple):
     old: Any
     new: Any
     between: tuple[str, ...]
+
+
+class Found(NamedTuple):
+    """The changes that were found, older first, and what was looked at: of versions between two that answer alike
+    nobody knows whether a claim changed there and changed back.
+    """
+
+    changes: tuple[Change, ...]
+    asked: tuple[str, ...]
+    unmeasured: tuple[str, ...]
+    unasked: int
 
 
 def published(family: str, environment: Mapping[str, str], tell: Tell) -> list[str]:
@@ -68,33 +80,51 @@ def interval(text: str, versions: Sequence[str]) -> list[str]:
     return [old, *between, new]
 
 
-def bisect(versions: Sequence[str], answer: Answers, tell: Tell) -> Found | None:
-    """Halve until two neighbours answer differently; None where both ends answer alike.
+def bisect(versions: Sequence[str], answer: Answers, tell: Tell) -> Found:
+    """Halve between any two that answer differently, until each change lies between neighbours.
 
     A version that cannot be measured is passed over. Raises NotInstalledError when that is one of the ends.
     """
-    candidates = list(versions)
-    old, new = answer(candidates[0]), answer(candidates[-1])
-    for end, observed in ((candidates[0], old), (candidates[-1], new)):
-        tell(f"{end}: {shown(observed)}")
+    last = len(versions) - 1
+    answers = {at: answer(versions[at]) for at in (0, last)}
+    for at, observed in answers.items():
+        tell(f"{versions[at]}: {shown(observed)}")
         if observed is NOTHING:
-            raise NotInstalledError(f"{end} cannot be measured, so there is nothing to compare with")
-    if alike(old, new):
-        return None
-    while len(candidates) > 2:
-        middle = candidates[len(candidates) // 2]
-        observed = answer(middle)
+            raise NotInstalledError(f"{versions[at]} cannot be measured, so there is nothing to compare with")
+    while (middle := next(undecided(answers), None)) is not None:
+        answers[middle] = observed = answer(versions[middle])
         if observed is NOTHING:
-            candidates.remove(middle)
-            tell(f"{middle}: cannot be measured, passed over")
+            tell(f"{versions[middle]}: cannot be measured, passed over")
             continue
-        is_old = alike(observed, old)
-        at = candidates.index(middle)
-        candidates = candidates[at:] if is_old else candidates[: at + 1]
-        new = new if is_old else observed
-        tell(f"{middle}: {'as before' if is_old else shown(observed)}; {len(candidates) - 2} versions left")
-    first, last = versions.index(candidates[0]), versions.index(candidates[1])
-    return Found(candidates[0], candidates[1], old, new, tuple(versions[first + 1 : last]))
+        same = [versions[at] for at in around(answers, middle) if alike(observed, answers[at])]
+        tell(f"{versions[middle]}: {f'as {same[0]}' if same else shown(observed)}")
+    measured = measured_in(answers)
+    changes = tuple(
+        Change(versions[one], versions[other], answers[one], answers[other], tuple(versions[one + 1 : other]))
+        for one, other in pairwise(measured)
+        if not alike(answers[one], answers[other])
+    )
+    silent = tuple(versions[at] for at in sorted(set(answers) - set(measured)))
+    return Found(changes, tuple(versions[at] for at in measured), silent, len(versions) - len(answers))
+
+
+def measured_in(answers: Mapping[int, Any]) -> list[int]:
+    """The places of the versions with an answer, in order."""
+    return sorted(at for at, observed in answers.items() if observed is not NOTHING)
+
+
+def undecided(answers: Mapping[int, Any]) -> Iterator[int]:
+    """Where to look next: of each two that differ, the place nearest to their middle that was not looked at."""
+    for one, other in pairwise(measured_in(answers)):
+        left = [at for at in range(one + 1, other) if at not in answers]
+        if left and not alike(answers[one], answers[other]):
+            yield min((abs(2 * at - one - other), at) for at in left)[1]
+
+
+def around(answers: Mapping[int, Any], at: int) -> tuple[int, int]:
+    """The places of the nearest measured ones before and after one."""
+    measured = measured_in(answers)
+    return max(each for each in measured if each < at), min(each for each in measured if each > at)
 
 
 def answering(probe: Probe, adapter: str, environment: Mapping[str, str], tell: Tell) -> Answers:

@@ -12,7 +12,7 @@ from harness.canary.cache import NotInstalledError, cache_folder
 from harness.canary.claims import Claim, Probe, chosen
 from harness.canary.effects import scenarios_under
 from harness.canary.installing import Installed, Wanted, installed, looked_up
-from harness.canary.judging import Verdict, judge
+from harness.canary.judging import judge
 from harness.canary.profile_writing import Written, new_profile
 from harness.canary.records import load_record
 from harness.canary.result import Canary, Checked, Missing
@@ -154,7 +154,7 @@ def confirmed(ready: Sequence[Ready], answers: Answers, tell: Tell) -> Answers:
     found: Answers = []
     for each, (real, fake) in zip(ready, answers, strict=True):
         rows = judge(each.claims, before=load_record(each.against), real=real, fake=fake)
-        doubtful = {row.claim.id for row in rows if row.fails or row.verdict is Verdict.CHANGED}
+        doubtful = {row.claim.id for row in rows if row.fails or row.answers_otherwise}
         probes = [probe for probe in each.probes if doubtful & {claim.id for claim in probe.claims}]
         if not probes:
             found.append((real, fake))

@@ -37,6 +37,9 @@ class Claim(NamedTuple):
     the old line is kept then.
 
         derive={"default_timeout_ms": lambda observed: observed["gives up after"] * 1000}
+
+    `shows` says of bugs that something of ours works around (`harness.canary.workarounds`) whether an observation shows
+    them; such a function may raise the same errors.
     """
 
     id: str
@@ -48,11 +51,17 @@ class Claim(NamedTuple):
     reads: tuple[str, ...] = ()
     not_modelled: str = ""
     derive: Mapping[str, Callable[[Any], Any]] = {}
+    shows: Mapping[str, Callable[[Any], bool]] = {}
 
     @property
     def family(self) -> str:
         """The runtime that it is about."""
         return self.id.partition(".")[0]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of a profile that hang on it: those that it gives and those that it is the fake's answer for."""
+        return tuple(dict.fromkeys((*self.derive, *self.reads)))
 
     def holds(self, observed: Any) -> bool | None:
         """Whether what was observed is what the reference relies on; None where it relies on nothing."""

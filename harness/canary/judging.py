@@ -53,6 +53,11 @@ class Row(NamedTuple):
     fake_reason: str = ""
 
     @property
+    def answers_otherwise(self) -> bool:
+        """Whether the program did something else than was recorded, whatever that means for what is relied on."""
+        return NOTHING not in (self.before, self.observed) and not alike(self.before, self.observed)
+
+    @property
     def fails(self) -> bool:
         """Whether it makes the exit code 1."""
         return self.verdict is Verdict.BROKEN or self.likeness is Likeness.DIFFERS

@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="RUNTIME@VERSION",
         help="claude@2.1.328, codex@latest, pi@0.86.1+2.36.0, a bare name for the pinned version, or all for the three "
-        "pinned ones; or list (all claims), install RUNTIME@VERSION..., clean (remove what was installed)",
+        "pinned ones; or list (all claims, or those about the runtimes named behind it), install RUNTIME@VERSION..., "
+        "clean (remove what was installed)",
     )
     what = parser.add_argument_group("what is asked")
     what.add_argument(
@@ -42,13 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FORMAT[=PATH]",
-        help=f"{', '.join(CANARY_FORMATS)}; repeatable, PATH - is stdout (default: text)",
+        help=f"{', '.join(CANARY_FORMATS)}; repeatable, PATH - is stdout (default: text); of list: text, json",
     )
     parser.add_argument(
         "--bisect",
         nargs=2,
         metavar=("CLAIM", "A..B"),
-        help="find the version between two that changed a claim, by installing some of them",
+        help="find the versions between two that changed a claim, by installing some of them",
     )
 
 

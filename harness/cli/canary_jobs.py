@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,31 +17,36 @@ from typing import NoReturn
 from fake_runtimes.profile import PINNED, UnknownProfileError, known_profiles, parse_runtime
 from harness.canary.bisecting import answering, bisect, interval, published
 from harness.canary.checking import Asked, profile_folder, run_canary
-from harness.canary.claims import Claim, all_probes
+from harness.canary.claims import FAMILIES, all_probes
 from harness.canary.commands import clean_command, install_command
-from harness.canary.differing import shown
 from harness.canary.installing import parse_wanted
 from harness.canary.judging import Verdict
 from harness.canary.records import load_record, record_folder, record_text, recorded_labels
 from harness.canary.result import Checked
 from harness.cli.keeping import keep
+from harness.cli.output import deliver, targets_of
 from harness.errors import CannotRunError, UserInputError
+from harness.report.canary.changes import change_lines, change_verdict
 from harness.report.canary.formats import FORMATS
-from harness.report.formats import Target, check_targets, write_text
-from harness.report.masking import mask
-from harness.report.safety import count, visible
+from harness.report.canary.listing import LIST_FORMATS, Listed
+from harness.report.safety import count
 
-LIST, CLEAN, INSTALL, ALL = "list", "clean", "install", "all"
+LIST, CLEAN, INSTALL, BISECT, ALL = "list", "clean", "install", "--bisect", "all"
 MOST_WORKERS = 64
-WIDTH = 100
+TAKES: Mapping[str, tuple[str, ...]] = {LIST: ("claims", "format"), CLEAN: (), INSTALL: (), BISECT: ("bisect",)}
+"""The options of the jobs that take not all of them."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 nothing broke, 1 something relied on did or a fake differs, 2 unusable, 3 it cannot be had."""
     with ended_by_signals():
         if arguments.bisect is not None:
+            refuse_others(BISECT, arguments)
             claim, versions = arguments.bisect
             return find_change(claim, versions, arguments)
+        job = next(iter(arguments.what), "")
+        if job in TAKES:
+            refuse_others(job, arguments)
         match arguments.what:
             case ["list", *_]:
                 return list_claims(arguments)
@@ -53,6 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
                 texts = [text for name in named or [ALL] for text in pinned_too(name)]
                 return say(install_command(texts, os.environ, tell))
         return check(arguments)
+
+
+def refuse_others(job: str, arguments: argparse.Namespace) -> None:
+    """Raises UserInputError for an option that a job does not take: nothing that is said counts for nothing."""
+    given = {name for name, value in vars(arguments).items() if value not in (None, False, [])} - {"what"}
+    others = sorted(given - set(TAKES[job]))
+    if others:
+        taken = ", ".join(f"--{name}" for name in TAKES[job] if name != "bisect") or "no option"
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        raise UserInputError(f"canary {job} does not take {options}", fix=f"It takes {taken}.")
 
 
 @contextmanager
@@ -75,7 +90,7 @@ def ended_by_signals() -> Iterator[None]:
 
 def check(arguments: argparse.Namespace) -> int:
     """Measure and report."""
-    targets = parse_targets(arguments.format)
+    targets = targets_of(arguments.format, tuple(FORMATS))
     asked = asked_by(arguments)
     canary = run_canary(asked, os.environ, tell)
     if not canary.checked and canary.missing:
@@ -83,12 +98,7 @@ def check(arguments: argparse.Namespace) -> int:
     if arguments.record:
         for checked in canary.checked:
             record(checked)
-    for target in targets:
-        text = FORMATS[target.format](canary)
-        if target.path is None:
-            sys.stdout.write(text)
-        else:
-            write_text(target.path, text)
+    deliver(targets, lambda name: FORMATS[name](canary))
     return canary.exit_code
 
 
@@ -134,19 +144,6 @@ def against(text: str | None) -> str:
         raise UserInputError(f"--against: {error}") from None
 
 
-def parse_targets(texts: Sequence[str]) -> list[Target]:
-    """Formats with their places. Raises UserInputError."""
-    targets = []
-    for text in texts or ["text"]:
-        name, separator, path = text.partition("=")
-        if name not in FORMATS or (separator and not path):
-            known = ", ".join(FORMATS)
-            raise UserInputError(f'--format: there is no "{text}"', fix=f"Known: {known}, each with =PATH or not.")
-        targets.append(Target(name, None if path in {"", "-"} else path))
-    check_targets(targets)
-    return targets
-
-
 def record(checked: Checked) -> None:
     """Keep what was observed of a real program. Raises UserInputError."""
     if checked.real is None:
@@ -165,37 +162,35 @@ def record(checked: Checked) -> None:
 
 
 def list_claims(arguments: argparse.Namespace) -> int:
-    """All claims, with where they come from and of which versions something is recorded."""
+    """All claims, or those about what is named; of a named version only what is recorded of that."""
+    targets = targets_of(arguments.format, tuple(LIST_FORMATS))
     patterns = tuple(arguments.claims or ("*",))
-    records = {label: load_record(label) for label in recorded_labels()}
-    claims = [claim for probe in all_probes() for claim in probe.claims]
-    shown_claims = [claim for claim in claims if any(fnmatchcase(claim.id, pattern) for pattern in patterns)]
-    width = min(max((len(claim.id) for claim in shown_claims), default=0), WIDTH // 2)
-    for claim in shown_claims:
-        print(f"{claim.id:<{width}}  {visible(claim.says)}")
-        print(f"{'':<{width}}  {'; '.join(facts(claim, records))}")
-    print(f"{count(len(shown_claims), 'claim')}; ask one with: mcp-harness canary claude --claims ID; exit 0")
+    named = [text for name in arguments.what[1:] for text in ((name,) if name != ALL else FAMILIES)]
+    versions = {text: parse_wanted(text) for text in named}
+    families = {wanted.family for wanted in versions.values()} or set(FAMILIES)
+    labels = {wanted.label for text, wanted in versions.items() if text not in FAMILIES}
+    whole = {text for text in named if text in FAMILIES}
+    claims = [claim for probe in all_probes() for claim in probe.claims if claim.family in families]
+    chosen = tuple(claim for claim in claims if any(fnmatchcase(claim.id, pattern) for pattern in patterns))
+    if not chosen:
+        about = " or ".join(sorted(families)) if named else "any runtime"
+        raise UserInputError(
+            f"no claim about {about} is called {' or '.join(patterns)}", fix="mcp-harness canary list names all."
+        )
+    records = {
+        label: load_record(label)
+        for label in recorded_labels()
+        if not named or label in labels or label.partition("-")[0] in whole
+    }
+    for label in sorted(labels - set(records)):
+        tell(f"{label}: nothing is recorded of it")
+    listed = Listed(chosen, records)
+    deliver(targets, lambda name: LIST_FORMATS[name](listed))
     return 0
 
 
-def facts(claim: Claim, records: dict[str, dict[str, object]]) -> Iterator[str]:
-    """What is known of a claim."""
-    yield claim.source
-    there = {label: record[claim.id] for label, record in records.items() if claim.id in record}
-    broken = [label for label, observed in there.items() if claim.holds(observed) is False]
-    held = [label for label in there if label not in broken]
-    if held:
-        yield f"recorded: {', '.join(held)}"
-    if broken:
-        yield f"broken: {', '.join(broken)}"
-    if not there:
-        yield "recorded nowhere"
-    if claim.not_modelled:
-        yield f"not modelled: {claim.not_modelled}"
-
-
 def find_change(claim: str, versions: str, arguments: argparse.Namespace) -> int:
-    """The version that changed a claim."""
+    """The versions that changed a claim."""
     began = time.monotonic()
     if arguments.what:
         raise UserInputError("--bisect names its versions itself", fix=f"Leave out {' '.join(arguments.what)}.")
@@ -208,14 +203,8 @@ def find_change(claim: str, versions: str, arguments: argparse.Namespace) -> int
     candidates = interval(versions, published(probe.family, os.environ, tell))
     print(f"{claim}: {len(candidates)} versions of {probe.family}, {versions}")
     found = bisect(candidates, answering(alone, adapter, os.environ, tell), lambda line: print(f"  {line}", flush=True))
-    ending = f"{time.monotonic() - began:.1f} s; seed none; exit 0"
-    if found is None:
-        print(f"SAME  {probe.family} {versions}: both ends answer alike; {ending}")
-        return 0
-    print(f"  was {visible(mask(shown(found.old)))}")
-    print(f"  now {visible(mask(shown(found.new)))}")
-    doubt = f" (or one of {', '.join(found.between)}, which cannot be measured)" if found.between else ""
-    print(f"FOUND  {probe.family}@{found.first_new} changed it{doubt}, {found.last_old} is as before; {ending}")
+    print("\n".join(change_lines(probe.family, found)))
+    print(f"{change_verdict(probe.family, versions, found)}; {time.monotonic() - began:.1f} s; seed none; exit 0")
     return 0
 
 

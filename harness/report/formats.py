@@ -62,10 +62,13 @@ def load_formats() -> tuple[str, ...]:
     return tuple(sorted(FORMATS))
 
 
-def parse_target(text: str) -> Target:
-    """Read `FORMAT[=PATH]`; no path and `-` mean standard output. Raises UserInputError."""
+def parse_target(text: str, formats: Sequence[str] = ()) -> Target:
+    """Read `FORMAT[=PATH]`; no path and `-` mean standard output. Raises UserInputError.
+
+    `formats` are those of the command, else the gate's.
+    """
     name, separator, path = text.partition("=")
-    known = load_formats()
+    known = tuple(formats) or load_formats()
     if name not in known:
         raise UserInputError(f'--format: there is no format "{name}"', fix=f"Known formats: {', '.join(known)}.")
     if separator and not path:

@@ -6,12 +6,18 @@ import re
 
 import pytest
 
+from fake_runtimes.codex.bugs import LOGIN_IS_LOST, REFRESH_IS_UNUSED
 from fake_runtimes.profile import load_profile
+from harness.canary.claims import chosen
+from harness.canary.judging import judge
 from harness.canary.probes.codex.names import limit
 from harness.canary.probes.codex.parsing import PLACE, without_place
 from harness.canary.probes.codex.refresh import after
 from harness.canary.profile_writing import derived_fields, fields_of
 from harness.canary.records import load_record
+from harness.canary.running import Measured, measure
+from harness.canary.subject import fake_of
+from harness.canary.workarounds import Need, evidence
 from scenarios.canary_records import broken, claims_of, compared
 
 VERSIONS = ("codex-0.146.0", "codex-0.169.0", "codex-0.171.0")
@@ -56,6 +62,35 @@ def test_no_observation_holds_anything_of_the_moment():
     for label in VERSIONS:
         record = load_record(label)
         assert [name for name, value in record.items() if moment.search(str(value))] == []
+
+
+@pytest.mark.requirement("writers-codex-workaround-bugs")
+@pytest.mark.parametrize("label", VERSIONS)
+def test_of_each_real_program_the_record_says_which_of_the_two_bugs_it_still_has(label):
+    rows = judge(list(CLAIMS.values()), before={}, real=of_record(label), fake=None)
+    needs = {each.workaround.bug: each.need for each in evidence(rows)}
+    without_issuer = Need.NO_LONGER if label == "codex-0.146.0" else Need.STILL
+    assert needs == {LOGIN_IS_LOST: Need.NO_LONGER, REFRESH_IS_UNUSED: without_issuer}
+
+
+@pytest.mark.requirement("writers-codex-workaround-bugs")
+@pytest.mark.parametrize(
+    ("bug", "broken_by_it"),
+    [(LOGIN_IS_LOST, {"codex.login.kept", "codex.login.renewed"}), (REFRESH_IS_UNUSED, {"codex.login.renewed"})],
+)
+def test_a_program_that_has_a_bug_shows_it_to_the_claims_about_it(bug, broken_by_it):
+    right = fake_of(load_profile("codex-0.169.0"))
+    subject = right._replace(argv=(*right.argv, "--fake-bugs", bug))
+    (measured,) = measure([(subject, chosen("codex", ["codex.login.*"]))], workers=1)
+    claims = {name: CLAIMS[name] for name in ("codex.login.kept", "codex.login.renewed")}
+    assert broken(claims, measured.observations) == broken_by_it
+    rows = judge(list(claims.values()), before={}, real=measured, fake=None)
+    assert bug in {each.workaround.bug for each in evidence(rows) if each.need is Need.STILL}
+
+
+def of_record(label):
+    """What was recorded, as if it had been measured now."""
+    return Measured(fake_of(load_profile(label)), load_record(label), {}, {}, 0.0)
 
 
 def test_a_limit_is_read_off_the_first_name_that_was_cut():

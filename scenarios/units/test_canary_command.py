@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import pytest
 
 from fake_runtimes.profile import ClaudeProfile, profile_at
@@ -12,6 +13,7 @@ from harness.canary.cache import NotInstalledError
 from harness.canary.claims import Probe
 from harness.canary.installing import Installed
 from harness.cli import canary_jobs, main
+from scenarios.report_schemas import validate
 from scenarios.units.canary_toys import asking, claim, toy
 
 PINNED = "claude-2.1.268"
@@ -22,7 +24,7 @@ UNFAKED = claim("unfaked", not_modelled="nobody needs it")
 
 def starts(trial):
     run = trial.run("--version")
-    known = {"1.0.0": 45, "9.9.8": 60, "9.9.9": 60}
+    known = {"1.0.0": 45, "9.9.8": 60, "9.9.9": 60, "9.9.7": 50}
     return {
         VERSION.id: trial.subject.version in run.stdout and trial.subject.version < "9.9.9",
         SPEAKS.id: known.get(trial.subject.version, 45),
@@ -88,7 +90,8 @@ def test_an_upgrade_that_breaks_what_is_relied_on_fails(toys, capsys):
     ]
     assert "  ~ claude.toy.speaks the toy does speaks" in lines
     assert "  FOR A CATALOG   every entry" in lines
-    assert "  next: mcp-harness canary claude@9.9.9 --write-profile" in lines
+    assert "  next: mcp-harness explain claude.toy.version" in lines
+    assert "        mcp-harness canary claude@9.9.9 --write-profile" in lines
     assert lines[-1].startswith("FAIL  1 broken, 1 changed, 1 held; ")
 
 
@@ -215,10 +218,32 @@ def test_bisecting_finds_the_version_and_passes_over_what_cannot_be_had(toys, ca
     assert lines[-1].startswith(
         "FOUND  claude@9.9.8 changed it (or one of 6.6.6, which cannot be measured), 2.0.0 is as"
     )
+    assert "  looked at: 1.0.0, 2.0.0, 9.9.8, 9.9.9" in lines
+    assert "  cannot be measured: 6.6.6" in lines
     code, lines, _ = outcome(capsys, "--bisect", "claude.toy.speaks", "9.9.8..9.9.9")
     assert (code, lines[-1].startswith("SAME  claude 9.9.8..9.9.9: both ends answer alike; ")) == (0, True)
+    assert not any("not looked at" in line for line in lines)
     code, _, error = outcome(capsys, "--bisect", "claude.toy.speaks", "6.6.6..9.9.9")
     assert (code, "6.6.6 cannot be measured" in error) == (3, True)
+
+
+def test_bisecting_a_claim_that_changed_twice_finds_both_and_says_so(toys, capsys, monkeypatch):
+    monkeypatch.setattr(canary_jobs, "published", lambda *_: ["1.0.0", "2.0.0", "3.0.0", "9.9.7", "9.9.8", "9.9.9"])
+    code, lines, _ = outcome(capsys, "--bisect", "claude.toy.speaks", "1.0.0..9.9.9")
+    assert code == 0
+    assert lines[-1].startswith("FOUND  it changes 2 times: first at claude@9.9.7, last at claude@9.9.8; ")
+    first, last = (
+        lines.index(f"  claude@{new}, after {old}:") for new, old in (("9.9.7", "3.0.0"), ("9.9.8", "9.9.7"))
+    )
+    assert lines[first + 1 : first + 3] == ["    was 45", "    now 50"]
+    assert lines[last + 1 : last + 3] == ["    was 50", "    now 60"]
+
+
+def test_bisecting_between_ends_that_are_alike_says_what_it_did_not_look_at(toys, capsys):
+    code, lines, _ = outcome(capsys, "--bisect", "claude.toy.speaks", "1.0.0..2.0.0")
+    assert (code, lines[-1].startswith("SAME  claude 1.0.0..2.0.0: both ends answer alike; ")) == (0, True)
+    code, lines, _ = outcome(capsys, "--bisect", "claude.toy.unfaked", "1.0.0..9.9.9")
+    assert "  not looked at: 3 others; what changed and changed back among these does not show" in lines, lines
 
 
 def test_the_claims_are_listed_with_where_they_are_known(toys, capsys):
@@ -228,8 +253,35 @@ def test_the_claims_are_listed_with_where_they_are_known(toys, capsys):
     assert lines[0] == "claude.toy.version  the toy does version"
     assert lines[1].strip() == f"measured; broken: {PINNED}"
     assert lines[3].strip() == f"measured; recorded: {PINNED}"
-    assert lines[5].strip() == "measured; recorded nowhere; not modelled: nobody needs it"
+    assert lines[5].strip() == "measured; not recorded; not modelled: nobody needs it"
     assert lines[-1].startswith("3 claims; ")
+
+
+@pytest.mark.parametrize(
+    ("words", "recorded"),
+    [
+        ([], {PINNED: "seen", "claude-2.1.328": "seen"}),
+        (["claude"], {PINNED: "seen", "claude-2.1.328": "seen"}),
+        (["all"], {PINNED: "seen", "claude-2.1.328": "seen"}),
+        (["claude@2.1.328"], {"claude-2.1.328": "seen"}),
+        (["claude@0.0.1"], {}),
+    ],
+)
+def test_a_list_is_about_the_runtimes_and_versions_that_are_named(toys, capsys, words, recorded):
+    record(toys, version=False, speaks=45)
+    (toys / "claude-2.1.328.json").write_text('{"claude.toy.speaks": 60, "claude.toy.version": true}')
+    assert main(["canary", "list", *words, "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    validate("canary-list", document)
+    listed = {each["id"]: each for each in document["claims"]}
+    assert set(listed) == {VERSION.id, SPEAKS.id, UNFAKED.id}
+    assert listed[SPEAKS.id]["versions"] == recorded
+    assert listed[VERSION.id]["versions"] == {
+        label: {PINNED: "broken", "claude-2.1.328": "holds"}[label] for label in recorded
+    }
+    document["claims"][0]["surprise"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="surprise"):
+        validate("canary-list", document)
 
 
 def test_reports_go_where_they_are_told(toys, capsys, tmp_path):
@@ -256,9 +308,20 @@ def test_an_empty_cache_is_clean(capsys, monkeypatch, tmp_path):
         (["claude@2.0.0", "--against", "codex"], "is no profile of claude"),
         (["claude@2.0.0", "--profiles", "x"], "Give both"),
         (["claude@2.0.0", "--workers", "0"], "from 1 to 64"),
-        (["claude@2.0.0", "--format", "xml"], '--format: there is no "xml"'),
+        (["claude@2.0.0", "--format", "xml"], '--format: there is no format "xml"'),
         (["claude@2.0.0", "--format", "text", "--format", "json"], "both go to standard output"),
         (["clean", "claude"], "takes no runtime"),
+        (["clean", "--format", "json"], "canary clean does not take --format. It takes no option."),
+        (["install", "claude", "--claims", "x"], "canary install does not take --claims"),
+        (
+            ["list", "--record", "--workers", "2"],
+            "canary list does not take --record, --workers. It takes --claims, --f",
+        ),
+        (["list", "gemini"], "unknown runtime 'gemini'"),
+        (["list", "codex"], "no claim about codex is called *"),
+        (["list", "--claims", "x"], "no claim about any runtime is called x"),
+        (["list", "--format", "junit"], "Known formats: text, json."),
+        (["--bisect", "claude.toy.speaks", "1.0.0..2.0.0", "--format", "json"], "--bisect does not take --format"),
         (["--bisect", "claude.toy.nothing", "1.0.0..2.0.0"], "there is no claim"),
         (["--bisect", "claude.toy.speaks", "2.0.0..1.0.0"], "Name the older version first"),
         (["--bisect", "claude.toy.speaks", "2.0.0"], "is no interval"),

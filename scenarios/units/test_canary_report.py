@@ -10,16 +10,18 @@ import jsonschema
 import pytest
 import xmlschema
 
+from fake_runtimes.codex.bugs import LOGIN_IS_LOST, REFRESH_IS_UNUSED
 from harness.canary.claims import Claim
 from harness.canary.differing import differences
 from harness.canary.judging import NOTHING, Likeness, Verdict, alike, judge
 from harness.canary.result import Canary, Missing
 from harness.canary.running import NOT_MEASURABLE, Problem
 from harness.canary.subject import FAKE, REAL
+from harness.canary.workarounds import Need, evidence
 from harness.cli.canary import CANARY_FORMATS
 from harness.report.canary.formats import FORMATS
 from harness.report.canary.json import SCHEMA
-from harness.report.canary.summary import excerpts
+from harness.report.canary.summary import excerpts, is_news, rests_on, what_changed
 from scenarios.report_schemas import schema, validate
 from scenarios.units.canary_results import BEFORE, NOW, SECRET, checked, clean, measured, upgrade
 
@@ -143,11 +145,101 @@ def test_reports_look_as_they_did(name, run, snapshot):
 def test_the_text_is_narrow_and_ends_with_verdict_counts_time_seed_and_exit_code():
     lines = FORMATS["text"](upgrade()).splitlines()
     assert lines[-1].startswith("FAIL  2 broken, 1 failing scenario, ")
-    assert "; fakes: 1 differs, 2 not compared, 1 not modelled, 7 agrees; " in lines[-1]
+    assert "; fakes: 1 differs, 2 not compared, 1 not modelled, 12 agrees; " in lines[-1]
     assert lines[-1].endswith("; 97.0 s; seed none; exit 1")
     assert max(map(len, lines[:-1])) <= 100
-    order = [next(at for at, line in enumerate(lines) if word in line) for word in ("BREAKS", "CHANGED,", "HOLDS")]
-    assert order == sorted(order)
+
+
+def titles(run):
+    """The claims below each title of a text, in order."""
+    found: dict[str, list[str]] = {}
+    for line in FORMATS["text"](run).splitlines():
+        if line[:2] == "  " and line[2:3].isupper() and line.strip().split()[0].isupper():
+            found[line.strip()] = []
+        elif line[:2] == "  " and line[2:3] in "!~?-":
+            found[list(found)[-1]].append(line.split()[1])
+    return {title: claims for title, claims in found.items() if claims}
+
+
+def test_what_matters_most_for_an_upgrade_comes_first():
+    assert list(titles(upgrade()).items())[:4] == [
+        ("BREAKS what Zimmer relies on", ["claude.log.closed", "claude.budget.silent"]),
+        ("CHANGED, and a line of a profile or a rule hangs on it", ["claude.log.started"]),
+        ("ANSWERS OTHERWISE, and what is relied on of it still holds", ["claude.retry.often"]),
+        ("CHANGED, nothing of ours hangs on it", ["claude.protocol.probe", "codex.refresh.expired"]),
+    ]
+
+
+def test_what_was_broken_before_is_news_where_it_is_broken_otherwise():
+    rows = {each: row_of(ASSUMED, before=False, real=each) for each in (False, None)}
+    assert {each: row.verdict for each, row in rows.items()} == {False: Verdict.KNOWN, None: Verdict.KNOWN}
+    assert {each: is_news(row) for each, row in rows.items()} == {False: False, None: True}
+
+
+@pytest.mark.parametrize(
+    ("before", "observed", "line"),
+    [
+        (1, 2, "was 1, now 2"),
+        ({"a": 1, "b": 2, "c": 0}, {"a": 3, "c": 0}, "a: was 1, now 3; b: was 2, now nothing"),
+        (
+            [1, 2, 3, 4, 5],
+            [0, 0, 0, 0, 0],
+            "[0]: was 1, now 0; [1]: was 2, now 0; [2]: was 3, now 0; 2 more (--format json has all)",
+        ),
+        ("a\nb", "a\nc", 'was "a\\nb", now "a\\nc"'),
+    ],
+)
+def test_the_old_and_the_new_answer_are_one_line(before, observed, line):
+    assert what_changed(row_of(FREE, before=before, real=observed)) == line
+
+
+def test_an_answer_that_changed_is_told_with_what_hangs_on_it():
+    claim = FREE._replace(relied_on=("x-y",), reads=("line_a",), derive={"line_b": bool, "line_a": bool})
+    assert rests_on(row_of(claim, before=1, real=2)) == "rules: x-y; profile lines: line_b, line_a"
+    assert rests_on(row_of(FREE, before=1, real=2)) == ""
+
+
+# --- what works around a bug
+
+
+def needs(*observed):
+    """The need of what works around a bug, by what two claims that are about it were observed to say."""
+    claims = [
+        FREE._replace(id=f"codex.a.{number}", shows={LOGIN_IS_LOST: lambda seen: seen["lost"]}) for number in (1, 2)
+    ]
+    answers = {claim.id: each for claim, each in zip(claims, observed, strict=True) if each is not NOTHING}
+    (found,) = evidence(judge(claims, before={}, real=measured(REAL, answers, {}), fake=None))
+    return found.need
+
+
+@pytest.mark.requirement("writers-codex-workaround-bugs")
+@pytest.mark.parametrize(
+    ("one", "other", "need"),
+    [
+        ({"lost": False}, {"lost": False}, Need.NO_LONGER),
+        ({"lost": True}, {"lost": False}, Need.STILL),
+        ({"lost": True}, NOTHING, Need.STILL),
+        ({"lost": False}, NOTHING, Need.UNKNOWN),
+        ({"lost": False}, {}, Need.UNKNOWN),
+        (NOTHING, NOTHING, Need.UNKNOWN),
+    ],
+)
+def test_a_workaround_may_go_only_when_every_claim_about_its_bug_says_so(one, other, need):
+    assert needs(one, other) is need
+
+
+def test_a_fake_alone_says_nothing_of_a_workaround():
+    claim = FREE._replace(shows={LOGIN_IS_LOST: bool})
+    assert list(evidence(judge([claim], before={}, real=None, fake=measured(FAKE, {claim.id: 1}, {})))) == []
+
+
+@pytest.mark.requirement("writers-codex-workaround-bugs")
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_says_which_workaround_is_still_needed(name):
+    text = " ".join(FORMATS[name](upgrade()).split())
+    for bug, need in ((LOGIN_IS_LOST, "no longer needed"), (REFRESH_IS_UNUSED, "still needed")):
+        assert bug.partition("#")[2] in text
+        assert need in text
 
 
 def test_no_format_shows_a_secret():

@@ -9,6 +9,7 @@ from harness.canary.claims import Unstated
 from harness.canary.judging import NOTHING, Row
 from harness.canary.result import Canary, Checked
 from harness.canary.running import Measured
+from harness.canary.workarounds import evidence
 from harness.report.canary import summary
 from harness.report.masking import mask
 
@@ -47,6 +48,16 @@ def _checked(checked: Checked) -> dict[str, Any]:
         "real": _measured(checked.real),
         "fake": _measured(checked.fake),
         "claims": [_row(row) for row in checked.rows],
+        "workarounds": [
+            {
+                **found.workaround._asdict(),
+                "need": found.need.value,
+                "shown_by": list(found.shown_by),
+                "not_shown_by": list(found.denied_by),
+                "no_answer_of": list(found.silent),
+            }
+            for found in evidence(checked.rows)
+        ],
         "scenarios": None
         if played is None
         else {"played": played.scenarios, "fallen": [each._asdict() for each in played.fallen]},
@@ -82,6 +93,7 @@ def _row(row: Row) -> dict[str, Any]:
         "says": claim.says,
         "source": claim.source,
         "verdict": row.verdict.value if row.verdict else None,
+        "answers_otherwise": row.answers_otherwise,
         "fake": row.likeness.value if row.likeness else None,
         "assumed": claim.assumes if stated and not callable(claim.assumes) else None,
         "assumes": "nothing" if not stated else "a condition" if callable(claim.assumes) else "a value",
@@ -92,7 +104,7 @@ def _row(row: Row) -> dict[str, Any]:
         "fake_reason": row.fake_reason,
         "requirements": list(claim.relied_on),
         "affects": claim.affects,
-        "profile_lines": list(claim.reads),
+        "profile_lines": list(claim.lines),
     }
 
 

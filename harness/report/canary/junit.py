@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from harness.canary.judging import Likeness, Row, Verdict
 from harness.canary.result import Canary, Checked
+from harness.canary.workarounds import evidence
 from harness.report.canary import summary
 from harness.report.safety import visible
 
@@ -50,6 +51,8 @@ def cases(checked: Checked) -> Iterator[Case]:
             kind = "failure" if row.likeness is Likeness.DIFFERS else "skipped" if skipped else ""
             told = () if row.likeness is Likeness.AGREES else tuple(summary.fake_line(row))
             yield Case(f"{row.claim.id} (fake)", kind, f"the fake: {row.likeness}", told)
+    for found in evidence(checked.rows):
+        yield Case(f"workaround {found.workaround.bug}", "", found.need, (summary.workaround_line(found),))
     for fallen in checked.played.fallen if checked.played else ():
         yield Case(
             f"scenario {fallen.id}", "failure", f"{fallen.verdict}: {fallen.title}", (summary.clean(fallen.why),)
@@ -69,9 +72,9 @@ def kind_of(row: Row) -> str:
 
 def lines_of(row: Row) -> Iterator[str]:
     """What there is to say of a claim that does not hold as before."""
-    if row.verdict not in (Verdict.HOLDS, Verdict.SAME):
-        yield from summary.what_changed(row)
-    if row.verdict is Verdict.BROKEN:
+    if row.answers_otherwise or row.verdict not in (Verdict.HOLDS, Verdict.SAME):
+        yield summary.what_changed(row)
+    if row.verdict is Verdict.BROKEN and summary.rests_on(row):
         yield summary.rests_on(row)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from harness.canary.judging import Likeness, Row, Verdict
 from harness.canary.result import Canary, Checked
+from harness.canary.workarounds import evidence
 from harness.report.canary import summary
 from harness.report.markdown_text import code, plain
-from harness.report.safety import count
 
 
 def render(canary: Canary) -> str:
@@ -26,18 +26,17 @@ def render(canary: Canary) -> str:
 def section(checked: Checked) -> Iterator[str]:
     """One version."""
     yield f"### {plain(summary.heading(checked))}"
-    for block in summary.BLOCKS:
-        rows = checked.with_verdict(*block.verdicts)
-        if rows:
-            yield ""
-            yield f"#### {plain(block.title)}"
-            yield ""
-            yield from (line for row in rows for line in told(row, detailed=block.detailed))
+    for block, rows in summary.blocks(checked):
+        yield ""
+        yield f"#### {plain(block.title)}"
+        yield ""
+        yield from (line for row in rows for line in told(row, block.detail))
     yield ""
     for verdict in (Verdict.HOLDS, Verdict.SAME):
         rows = checked.with_verdict(verdict)
         if rows:
-            yield f"- {verdict.value}: {count(len(rows), 'claim')} ({plain(summary.by_area(rows))})"
+            yield f"- {verdict.value}: {plain(summary.held(rows))}"
+    yield from (f"- workaround {sentence(summary.workaround_line(found))}" for found in evidence(checked.rows))
     yield from (f"- for a catalog: {sentence(each)}" for each in summary.affected(checked.with_verdict(Verdict.BROKEN)))
     yield from scenarios(checked)
     yield from fakes(checked)
@@ -46,13 +45,15 @@ def section(checked: Checked) -> Iterator[str]:
     yield f"- left behind: {plain('; '.join(checked.left)) or 'nothing'}"
 
 
-def told(row: Row, *, detailed: bool) -> Iterator[str]:
+def told(row: Row, detail: summary.Detail) -> Iterator[str]:
     """One claim."""
-    yield f"- {code(row.claim.id)} {sentence(row.claim.says if detailed or not row.reason else row.reason)}"
-    if detailed:
-        yield from (f"  - {sentence(line)}" for line in summary.what_changed(row))
-    if row.verdict is Verdict.BROKEN:
-        yield f"  - {plain(summary.rests_on(row))}"
+    whole = detail is summary.Detail.WHOLE
+    said = summary.what_changed(row) if detail is summary.Detail.CHANGE else row.claim.says
+    yield f"- {code(row.claim.id)} {sentence(row.reason if row.reason and not whole else said)}"
+    if whole:
+        yield f"  - {sentence(summary.what_changed(row))}"
+        if summary.rests_on(row):
+            yield f"  - {plain(summary.rests_on(row))}"
 
 
 def scenarios(checked: Checked) -> Iterator[str]:

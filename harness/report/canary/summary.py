@@ -4,41 +4,83 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from harness.canary.claims import Unstated
 from harness.canary.differing import differences, shown
 from harness.canary.judging import NOTHING, Likeness, Row, Verdict
 from harness.canary.result import Canary, Checked
+from harness.canary.workarounds import Evidence
 from harness.report.masking import mask
 from harness.report.safety import ELLIPSIS, count, shorten, visible
 
-MOST_DIFFERENCES = 4
+MOST_DIFFERENCES = 3
 FEW = 4
-LONGEST_VALUE = 160
+LONGEST_VALUE, LONGEST_OF_MANY = 160, 70
 AROUND = 30
 BREAKS = "BREAKS what Zimmer relies on"
-CHANGES = "CHANGED, nothing of ours relies on it"
+CHANGES = "CHANGED, and a line of a profile or a rule hangs on it"
+OTHERWISE = "ANSWERS OTHERWISE, and what is relied on of it still holds"
+OF_NO_ACCOUNT = "CHANGED, nothing of ours hangs on it"
 SEED = "seed none"
 
 
-class Block(NamedTuple):
-    """A verdict with its title, the sign of its lines, and whether each claim is told with what it was and is."""
+class Detail(StrEnum):
+    """How much is told of each claim: all, only what it was and is, or nothing but why there is no answer."""
 
-    verdicts: tuple[Verdict, ...]
+    WHOLE = "whole"
+    CHANGE = "change"
+    REASON = "reason"
+
+
+class Block(NamedTuple):
+    """Claims of one meaning: which, their title, the sign of their lines, and how much is told of each."""
+
     title: str
     sign: str
-    detailed: bool
+    holds: Callable[[Row], bool]
+    detail: Detail = Detail.REASON
+
+
+def of(*verdicts: Verdict) -> Callable[[Row], bool]:
+    """The claims with one of these verdicts."""
+    return lambda row: row.verdict in verdicts
+
+
+def is_news(row: Row) -> bool:
+    """Whether it changed and something of ours hangs on it, so that somebody has to look at that."""
+    if row.verdict is Verdict.KNOWN:
+        return row.answers_otherwise
+    return row.verdict is Verdict.CHANGED and bool(row.claim.lines or row.claim.relied_on)
+
+
+def holds_otherwise(row: Row) -> bool:
+    """Whether it holds, and yet is not as it was."""
+    return row.verdict is Verdict.HOLDS and row.answers_otherwise
 
 
 BLOCKS = (
-    Block((Verdict.BROKEN,), BREAKS, "!", detailed=True),
-    Block((Verdict.CHANGED,), CHANGES, "~", detailed=True),
-    Block((Verdict.UNRECORDED,), "NOT RECORDED of the version it is held against", "?", detailed=False),
-    Block((Verdict.KNOWN,), "BROKEN THERE TOO, as recorded: Zimmer lives with it", "-", detailed=False),
-    Block((Verdict.NOT_MEASURABLE,), "NOT MEASURABLE", "?", detailed=False),
-    Block((Verdict.TIMED_OUT,), "TIMED OUT, never counted as held", "?", detailed=False),
+    Block(BREAKS, "!", of(Verdict.BROKEN), Detail.WHOLE),
+    Block(CHANGES, "~", is_news, Detail.WHOLE),
+    Block(OTHERWISE, "~", holds_otherwise, Detail.CHANGE),
+    Block(OF_NO_ACCOUNT, "~", of(Verdict.CHANGED), Detail.WHOLE),
+    Block("NOT RECORDED of the version it is held against", "?", of(Verdict.UNRECORDED)),
+    Block("BROKEN THERE TOO, as recorded: Zimmer lives with it", "-", of(Verdict.KNOWN)),
+    Block("NOT MEASURABLE", "?", of(Verdict.NOT_MEASURABLE)),
+    Block("TIMED OUT, never counted as held", "?", of(Verdict.TIMED_OUT)),
 )
+"""What matters most for an upgrade first. A claim is told in the first that it belongs to."""
+
+
+def blocks(checked: Checked) -> Iterator[tuple[Block, tuple[Row, ...]]]:
+    """Those in which there is something."""
+    left = checked.rows
+    for block in BLOCKS:
+        found = tuple(row for row in left if block.holds(row))
+        left = tuple(row for row in left if not block.holds(row))
+        if found:
+            yield block, found
 
 
 def clean(text: str, limit: int = 400) -> str:
@@ -63,29 +105,29 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds) // 60} min {int(seconds) % 60} s"
 
 
-def what_changed(row: Row) -> Iterator[str]:
-    """What it was and what it is, a line for each part."""
+def what_changed(row: Row) -> str:
+    """What it was and what it is, in one line."""
     if row.observed is NOTHING:
-        yield row.reason
-    elif row.before is not NOTHING:
-        yield from changed_parts(row.before, row.observed)
-        if not list(differences(row.before, row.observed)):
-            yield f"as recorded: {value(row.observed)}"
-    elif callable(row.claim.assumes) or isinstance(row.claim.assumes, Unstated):
-        yield f"now {value(row.observed)}"
-    else:
-        yield from changed_parts(row.claim.assumes, row.observed)
+        return row.reason
+    if row.before is not NOTHING:
+        return changed_parts(row.before, row.observed) or f"as recorded: {value(row.observed)}"
+    if callable(row.claim.assumes) or isinstance(row.claim.assumes, Unstated):
+        return f"now {value(row.observed)}"
+    return changed_parts(row.claim.assumes, row.observed)
 
 
-def changed_parts(old: object, new: object, names: tuple[str, str] = ("was", "now")) -> Iterator[str]:
-    """The differing parts of two observations, not too many."""
+def changed_parts(old: object, new: object, names: tuple[str, str] = ("was", "now")) -> str:
+    """The differing parts of two observations in one line, not too many; nothing where there are none."""
     parts = list(differences(old, new))
+    limit = LONGEST_VALUE if len(parts) == 1 else LONGEST_OF_MANY
+    told = []
     for part in parts[:MOST_DIFFERENCES]:
         place = f"{clean(part.place, LONGEST_VALUE)}: " if part.place else ""
-        one, other = excerpts(mask(shown(part.old)), mask(shown(part.new)))
-        yield f"{place}{names[0]} {clean(one, LONGEST_VALUE)}, {names[1]} {clean(other, LONGEST_VALUE)}"
+        one, other = excerpts(mask(shown(part.old)), mask(shown(part.new)), limit)
+        told.append(f"{place}{names[0]} {clean(one, limit)}, {names[1]} {clean(other, limit)}")
     if len(parts) > MOST_DIFFERENCES:
-        yield f"and {len(parts) - MOST_DIFFERENCES} more parts (--format json has all)"
+        told.append(f"{len(parts) - MOST_DIFFERENCES} more (--format json has all)")
+    return "; ".join(told)
 
 
 def by_reason(rows: Iterable[Row], reason: Callable[[Row], str]) -> dict[str, list[Row]]:
@@ -107,9 +149,9 @@ def value(of: object) -> str:
     return clean(shown(of), LONGEST_VALUE)
 
 
-def excerpts(one: str, other: str) -> tuple[str, str]:
+def excerpts(one: str, other: str, limit: int = LONGEST_VALUE) -> tuple[str, str]:
     """Two texts from shortly before where they begin to differ to shortly after, where they are long."""
-    if max(len(one), len(other)) <= LONGEST_VALUE:
+    if max(len(one), len(other)) <= limit:
         return one, other
     begin = alike_letters(one, other)
     end = alike_letters(one[begin:][::-1], other[begin:][::-1])
@@ -127,8 +169,9 @@ def alike_letters(one: str, other: str) -> int:
 
 
 def rests_on(row: Row) -> str:
-    """Which requirements rest on a claim."""
-    return f"rules: {', '.join(row.claim.relied_on)}" if row.claim.relied_on else "no rule names it"
+    """Which requirements and lines of a profile rest on a claim; nothing where none does."""
+    named = (("rules", row.claim.relied_on), ("profile lines", row.claim.lines))
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in named if names)
 
 
 def fake_line(row: Row) -> Iterator[str]:
@@ -137,7 +180,24 @@ def fake_line(row: Row) -> Iterator[str]:
         yield clean(row.fake_reason)
         return
     real = row.observed if row.verdict is not None else row.before
-    yield from changed_parts(real, row.faked, ("real", "fake"))
+    yield changed_parts(real, row.faked, ("real", "fake"))
+
+
+def held(rows: Sequence[Row]) -> str:
+    """How many claims hold, of which areas, and how many of them not as they did."""
+    otherwise = sum(map(holds_otherwise, rows))
+    more = f", {otherwise} with another answer" if otherwise else ""
+    return f"{count(len(rows), 'claim')}{more} ({by_area(rows)})"
+
+
+def workaround_line(found: Evidence) -> str:
+    """What a version shows of a bug that something of ours works around, in one line."""
+    shown_by = f"shown by {', '.join(found.shown_by)}" if found.shown_by else ""
+    denied_by = f"not shown by {', '.join(found.denied_by)}" if found.denied_by else ""
+    silent = f"no answer of {', '.join(found.silent)}" if found.silent else ""
+    evident = "; ".join(part for part in (shown_by, denied_by, silent) if part)
+    bug, says, ours = found.workaround
+    return f"{bug} {found.need.value}: {ours}, because {says} ({evident})"
 
 
 def by_area(rows: Iterable[Row]) -> str:
@@ -166,9 +226,11 @@ def fakes(checked: Checked) -> str:
 def next_steps(canary: Canary) -> Iterator[str]:
     """What to do now."""
     for checked in canary.checked:
-        broken = checked.with_verdict(Verdict.BROKEN, Verdict.CHANGED)
+        told = [row for block, found in blocks(checked) if block.detail is Detail.WHOLE for row in found]
+        broken = [row for row in told if row.verdict in (Verdict.BROKEN, Verdict.CHANGED)]
         if checked.real is None or not broken or checked.label == checked.against:
             continue
+        yield f"mcp-harness explain {broken[0].claim.id}"
         if checked.written is None and checked.played is None:
             yield f"mcp-harness canary {checked.label} --write-profile"
         if checked.played is not None and checked.played.fallen:

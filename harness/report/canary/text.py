@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.canary.judging import Likeness, Row, Verdict
 from harness.canary.result import Canary, Checked
+from harness.canary.workarounds import evidence
 from harness.report.canary import summary
 from harness.report.safety import count, pad
 
@@ -33,12 +34,14 @@ def _checked(checked: Checked) -> Iterator[str]:
     if not checked.recorded:
         yield f"  nothing is recorded of {checked.against}"
     yield ""
-    for block in summary.BLOCKS:
-        yield from _block(block, checked.with_verdict(*block.verdicts))
+    for block, told in summary.blocks(checked):
+        yield from _block(block, told)
     for verdict in (Verdict.HOLDS, Verdict.SAME):
         rows = checked.with_verdict(verdict)
         if rows:
-            yield from _labelled(verdict.name, f"{count(len(rows), 'claim')} ({summary.by_area(rows)})")
+            yield from _labelled(verdict.name, summary.held(rows))
+    for number, found in enumerate(evidence(checked.rows)):
+        yield from _labelled("WORKAROUNDS" if not number else "", summary.workaround_line(found))
     touched = summary.affected(checked.with_verdict(Verdict.BROKEN))
     for number, text in enumerate(touched):
         yield from _labelled("FOR A CATALOG" if not number else "", summary.clean(text))
@@ -53,10 +56,12 @@ def _checked(checked: Checked) -> Iterator[str]:
 
 
 def _block(block: summary.Block, rows: Sequence[Row]) -> Iterator[str]:
-    if not rows:
-        return
     yield f"  {block.title}"
-    if not block.detailed:
+    if block.detail is summary.Detail.CHANGE:
+        for row in rows:
+            yield from _wrap(f"  {block.sign} ", f"{row.claim.id}  {summary.what_changed(row)}", " " * 6)
+        return
+    if block.detail is summary.Detail.REASON:
         for reason, alike in summary.by_reason(rows, lambda row: row.reason).items():
             told = summary.clean(reason or alike[0].claim.says if len(alike) == 1 else reason)
             yield from _wrap(f"  {block.sign} ", f"{summary.ids(alike)}{f'  {told}' if told else ''}", " " * 6)
@@ -66,9 +71,8 @@ def _block(block: summary.Block, rows: Sequence[Row]) -> Iterator[str]:
         head = f"  {block.sign} {pad(row.claim.id, width)} "
         hanging = " " * 6
         yield from _wrap(head, summary.clean(row.claim.says), hanging)
-        for line in summary.what_changed(row):
-            yield from _wrap(hanging, line, hanging + "  ")
-        if Verdict.BROKEN in block.verdicts:
+        yield from _wrap(hanging, summary.what_changed(row), hanging + "  ")
+        if summary.rests_on(row):
             yield from _wrap(hanging, summary.rests_on(row), hanging + "  ")
 
 

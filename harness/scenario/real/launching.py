@@ -24,6 +24,9 @@ CLAUDE_ALL_TOOLS = {"ENABLE_TOOL_SEARCH": "false"}
 """Without this a newer version puts a search in place of the tools, and what is offered is not in its requests."""
 PI_OWN_STORE = {"PI_MCP_ADAPTER_TEST_AUTH_STORE": "memory"}
 """The adapter's store of credentials is then its own memory: nothing of the user's keyring is read or written."""
+PI_RUN_KEYRING: Mapping[str, str | None] = {"DBUS_SESSION_BUS_ADDRESS": None, "XDG_RUNTIME_DIR": None}
+"""So that its store is the kernel's keyring, of which the run has its own, and no service of the user's desktop."""
+PI_HELPER = "mcp-keyring-helper.cjs"
 
 
 def command_line(program: Installed, words: Sequence[str], model_url: str, servers: Sequence[str]) -> list[str]:
@@ -48,10 +51,18 @@ def allowed_label(server: str) -> str:
     return spoken("claude", Call(server, "x")).name.removeprefix("mcp__").removesuffix("__x")
 
 
-def variables(program: Installed, home: Path, temporary: Path, model_url: str) -> dict[str, str]:
-    """What is added to the environment that the orchestrator gives."""
-    own = {"claude": CLAUDE_ALL_TOOLS, "pi": PI_OWN_STORE}.get(program.family, {})
+def variables(
+    program: Installed, home: Path, temporary: Path, model_url: str, *, has_keyring: bool = False
+) -> dict[str, str | None]:
+    """What is added to the environment that the orchestrator gives; None takes away. `has_keyring`: the run has one."""
+    pi = PI_RUN_KEYRING if has_keyring else PI_OWN_STORE
+    own: Mapping[str, str | None] = {"claude": CLAUDE_ALL_TOOLS, "pi": pi}.get(program.family, {})
     return {**settings_of(real_of(program), home, model_url), **own, "TMPDIR": str(temporary)}
+
+
+def keyring_helper(program: Installed) -> list[str]:
+    """How Pi's own helper is started, which answers of the keyring."""
+    return [str(program.node), str(Path(str(program.adapter)).with_name(PI_HELPER))]
 
 
 def trusting(authority: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from harness.canary.cached import cached
 from harness.gate.spawn import Runtime, runtime_named
 from harness.scenario.cast import Known
+from harness.scenario.duration import LIMITS_SECONDS
 from harness.scenario.model import REAL, Scenario, Start
 from harness.scenario.operator import applies
 from harness.scenario.process.production import ProcessProduction, variant_name
@@ -19,15 +20,12 @@ from harness.scenario.verdicts import Verdict
 from harness.world.live.forks import prepare
 from harness.world.model import Hold
 
-LIMIT_SECONDS = 240.0
-"""For one run, in which time passes as it does."""
-
 
 class RealProduction(ProcessProduction):
     """A run of processes, one of which is the real runtime."""
 
     stage: RealStage
-    limit_seconds = LIMIT_SECONDS
+    limit_seconds = LIMITS_SECONDS[REAL]
 
     def staged(self, *, notes_points: bool) -> RealStage:
         """Raises CannotRunError where a program is not installed, before anything is started."""
@@ -44,6 +42,7 @@ class RealProduction(ProcessProduction):
     def play(self, *, keeps_files: bool = False) -> Report:
         """Run and judge. Nothing is run where a step would wait for what nobody can see."""
         blind = list(dict.fromkeys(waits(self.scenario, self.runtime.family)))
+        blind += [self.stage.no_keyring] if self.stage.no_keyring else []
         if blind:
             self.close()
             return self._report(Verdict.UNTESTABLE, "\n".join(blind))

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fake_runtimes import runtimes as fakes
+from fake_runtimes.pi.keyring_helper import JOINING, is_keyring_helper
 from fake_servers.mounts import Mount
 from harness.canary.installing import Installed
 from harness.reference.secrets.placeholders import MissingVariableError, resolve_text
@@ -18,20 +19,31 @@ from harness.scenario.judging import offered_names
 from harness.scenario.model import HOME, Scenario
 from harness.scenario.process.stage import NotingController, ProcessStage
 from harness.scenario.process.stand_ins import INTERPRETER, StandIns
-from harness.scenario.real.launching import command_line, model_of, prepare_home, trusting, variables
+from harness.scenario.real.launching import (
+    command_line,
+    keyring_helper,
+    model_of,
+    prepare_home,
+    trusting,
+    variables,
+)
 from harness.scenario.real.localizing import Localizer
 from harness.scenario.real.observing import Around
 from harness.scenario.real.places import Place
 from harness.scenario.real.watching import OBSERVERS, Watch, logs_of
 from harness.world.model.faults import Event
+from harness.world.outside import keyring as keyring_module
 from harness.world.outside import supervising
 from harness.world.outside.control import Launch
 from harness.world.outside.controller import Steered
+from harness.world.outside.keyring import NoKeyringError, RunKeyring
 from harness.world.outside.reaping import ancestors
 from harness.world.outside.setting import Pace
 from harness.world.sites import SIGNAL_NUMBERS, origin
 
 LISTED = "tools/list"
+HOLDER_VARIABLE = "MCP_HARNESS_KEYRING"
+"""By its value whoever cleans up finds the process that holds a run's keyring."""
 
 
 class RealStage(ProcessStage):
@@ -44,9 +56,12 @@ class RealStage(ProcessStage):
     ) -> None:
         self.programs = dict(programs)
         self.mounts = ExitStack()
+        self.keyring: RunKeyring | None = None
+        self.no_keyring = ""
         super().__init__(cast, Pace(), variant=variant, notes_points=notes_points)
         self.mark = f"={self.folder}/"
         try:
+            self._make_keyring()
             places = {place: self.placed(place) for place in cast.sites}
             names = kept(cast.scenario, cast.runtime.family)
             self.localizer = Localizer(self.folder, self.controller.path, INTERPRETER, places, keeps=names)
@@ -58,6 +73,17 @@ class RealStage(ProcessStage):
         except BaseException:
             self.remove()
             raise
+
+    def _make_keyring(self) -> None:
+        """Where Pi is to keep what outlives a session, a keyring of the run's own; or why it has none."""
+        if not self.cast.authorizations.servers or all(each.family != "pi" for each in self.programs.values()):
+            return
+        try:
+            self.keyring = self.mounts.enter_context(RunKeyring(f"{HOLDER_VARIABLE}{self.mark}"))
+        except NoKeyringError as error:
+            self.no_keyring = (
+                f"Pi keeps credentials in the kernel's keyring, and a run can have none of its own: {error}"
+            )
 
     def placed(self, place: str) -> str:
         """Where the servers of an origin are, until the end of the run: with TLS where one gives out tokens.
@@ -93,6 +119,7 @@ class RealStage(ProcessStage):
     def remove(self) -> None:
         """Leave nothing, the folder with all that was written included."""
         self.mounts.close()
+        self.controller.close()
         super().remove()
 
     def normal(self, text: str) -> str:
@@ -191,7 +218,7 @@ class RealStandIns(StandIns):
     def launch(self, parent: Steered, argv: Sequence[str], env: Mapping[str, str], directory: str) -> Launch | None:
         """What is started for a program."""
         if argv[0] not in RUNTIME_PROGRAMS or parent.parent is not None:
-            return super().launch(parent, argv, env, directory)
+            return self._with_keyring(argv, super().launch(parent, argv, env, directory))
         stage, job = self.stage, self.jobs[parent.name]
         program = stage.programs[job.runtime.label]
         family, profile = program.family, job.runtime.profile
@@ -213,10 +240,24 @@ class RealStandIns(StandIns):
         path = f"{stage.localizer.programs}:{env.get('PATH', '')}"
         real = {
             "argv": command_line(program, argv[1:], url, servers),
-            "env": {**variables(program, stage.home, temporary, url), **trusting(stage.authority.path), "PATH": path},
+            "env": {
+                **variables(program, stage.home, temporary, url, has_keyring=stage.keyring is not None),
+                **trusting(stage.authority.path),
+                "PATH": path,
+            },
+            "keyring": stage.keyring.namespace if stage.keyring and family == "pi" else None,
         }
         stage.controller.coming = watch
         return Launch((*INTERPRETER, supervising.__file__, self._file(real)), run, {})
+
+    def _with_keyring(self, argv: Sequence[str], found: Launch | None) -> Launch | None:
+        """Where the keyring is asked, Pi's own helper, in the run's keyring and under a session keyring of its own."""
+        keyring = self.stage.keyring
+        if found is None or keyring is None or not is_keyring_helper(argv) or argv[0] != JOINING:
+            return found  # without a session keyring it finds nothing, as the stand-in says
+        program = next(each for each in self.stage.programs.values() if each.family == "pi")
+        inside = (keyring_module.__file__, keyring.namespace, *keyring_helper(program))
+        return Launch((*INTERPRETER, *inside), found.name, {})
 
 
 class RealController(NotingController):

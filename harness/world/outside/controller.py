@@ -100,6 +100,10 @@ class Controller:
             self.kill(actor)
         self._server.shutdown()
         self._thread.join()
+        self.close()
+
+    def close(self) -> None:
+        """Hold no socket any more; for a controller that was never entered, too."""
         self._server.close()
         self._closed_port.close()
 

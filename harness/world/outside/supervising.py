@@ -3,8 +3,9 @@
     python -IS supervising.py TOLD
 
 `TOLD` is a JSON file: `argv` of the program and `env`, what is added to this process's environment (null takes a
-variable away). The program has this process's stdin, and what it prints goes on to this one's stdout and stderr, line
-by line, after whoever steers was told. Signals are passed on; it dies with this process, which ends as it does.
+variable away); `keyring`, where it is given, is the user namespace that the program is in (see `keyring`). The program
+has this process's stdin, and what it prints goes on to this one's stdout and stderr, line by line, after whoever steers
+was told. Signals are passed on; it dies with this process, which ends as it does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, BinaryIO
 
 if __name__ == "__main__":  # from wherever it lies, with nothing but the standard library to be found
@@ -24,6 +26,7 @@ if __name__ == "__main__":  # from wherever it lies, with nothing but the standa
 
 from harness.world.blocking.control_client import ControlClient
 from harness.world.errors import Unsteered
+from harness.world.outside.keyring import enter
 from harness.world.outside.reaping import die_with_parent
 from harness.world.outside.setting import setting_from, without_own
 
@@ -37,6 +40,13 @@ def environment(variables: Mapping[str, str], told: Mapping[str, str | None]) ->
     """All that the program is told."""
     whole = {**without_own(variables), **told}
     return {name: value for name, value in whole.items() if value is not None}
+
+
+def begin(namespace: str | None) -> None:
+    """What the new process does before it becomes the program."""
+    die_with_parent()
+    if namespace:
+        enter(namespace)
 
 
 def pass_on(stream: BinaryIO, target: int, tell: Callable[[str], None]) -> None:
@@ -69,7 +79,7 @@ def supervise(told: Mapping[str, Any], variables: Mapping[str, str]) -> int:
         env=environment(variables, told["env"]),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=die_with_parent,
+        preexec_fn=partial(begin, told.get("keyring")),
     )
     for number in PASSED_ON:
         signal.signal(number, lambda given, _: child.send_signal(given))

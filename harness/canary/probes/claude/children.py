@@ -18,7 +18,7 @@ SECRETS = {"SOME_SECRET": "s", "NPM_CONFIG_CACHE": "/cache/of/parent", "MCP_TIME
 OURS = ("MCP_HARNESS_TRIAL", "WORLD_", "LC_CTYPE")
 """Names, or how they begin, of what a trial and its tools put into the environment, not the program."""
 KNOWN_VALUES = {"CLAUDECODE": "1", "COREPACK_ENABLE_AUTO_PIN": "0", "NoDefaultCurrentDirectoryInExePath": "1"}
-GONE_SECONDS = 1.0
+GONE_SECONDS = 3.0
 
 
 @probe(
@@ -138,12 +138,12 @@ def ends_of_children(trial: Trial) -> Mapping[str, Any]:
 
 
 def ending(trial: Trial, name: str) -> Mapping[str, Any]:
-    """The signals that a witness took, and whether it is still there."""
+    """The signals that a witness took, and whether it is still there; who got one has a moment to go."""
     pids = {note["pid"] for note in notes(trial, name, "start")}
-    return {
-        "signals": [note["name"] for note in notes(trial, name, "signal")],
-        "alive": any(alive(pid) for pid in pids),
-    }
+    signals = [note["name"] for note in notes(trial, name, "signal")]
+    if signals:
+        wait_for(lambda: not any(alive(pid) for pid in pids))
+    return {"signals": signals, "alive": any(alive(pid) for pid in pids)}
 
 
 def alive(pid: int) -> bool:
@@ -182,7 +182,7 @@ def wait_for(holds: Any) -> None:
 )
 def hung_children(trial: Trial) -> Mapping[str, Any]:
     """A list with a short budget, then a session that does not wait for its server."""
-    with trial.modelled(Script((Turn(text="done"),))):
+    with trial.modelled(Script((Turn(text="done", seconds=1.0),))):  # the server has started by then
         hung = {"discover": "never", "initialize": "never", "stays": True}
         project(trial, {"hung": witness(trial, "hung", **hung)})
         trial.run("mcp", "list", env={"MCP_TIMEOUT": "600"}, keeps_children=True)

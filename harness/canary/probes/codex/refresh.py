@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+from fake_runtimes.codex.bugs import REFRESH_IS_UNUSED
 from fake_servers.mcp.http import HttpServer, bearer, default_challenge
 from fake_servers.oauth import AuthorizationServer, Protected, Resource, Site
 from harness.canary.claims import UNSTATED, Claim, probe
@@ -176,6 +177,7 @@ def claim(case: str, issuer: str) -> Claim:
     }
     assumes = assumed(case, issuer)
     told = assumes is not UNSTATED
+    shows = {REFRESH_IS_UNUSED: lambda seen: seen["token requests"] == 0} if case == "expired" else {}
     return Claim(
         f"codex.refresh.{name}",
         f"what becomes of {CASES[case].says}{whose}",
@@ -184,6 +186,7 @@ def claim(case: str, issuer: str) -> Claim:
         affects="remote entries with a stored credential",
         reads=("renewal_needs_issuer", "reauthentication_text", "renewal_failure_text", "drops_refused_grant"),
         derive=DERIVED.get(name, {}),
+        shows=shows,
     )
 
 

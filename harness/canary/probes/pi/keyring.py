@@ -10,9 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import platform
 import secrets
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,13 +18,19 @@ from typing import TypeVar
 
 from harness.canary.probes.pi.ground import account
 from harness.canary.trial import Trial, TrialError
+from harness.world.outside.keyring import (
+    ADD_KEY,
+    LINK_PERSISTENT,
+    READ,
+    SESSION,
+    NoKeyringError,
+    join_session,
+    keyctl,
+    system_call,
+)
 
 SERVICE = "pi-mcp-adapter.oauth"
-CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
-"""The numbers of the system calls add_key and keyctl."""
-ADD_KEY, KEYCTL = 0, 1
-JOIN, UPDATE, LINK, SEARCH, READ, INVALIDATE, LINK_PERSISTENT = 1, 2, 8, 10, 11, 21, 22
-SESSION = -3
+UPDATE, LINK, SEARCH, INVALIDATE = 2, 8, 10, 21
 Result = TypeVar("Result")
 ENTRY_LIMIT, MOST_PARTS = 65_536, 64
 
@@ -128,10 +132,10 @@ def store(account_name: str, text: str, *, has_read: bool) -> None:
 
 def joined() -> None:
     """Give this thread a session keyring of its own. Raises TrialError."""
-    if sys.platform != "linux" or platform.machine() not in CALLS:
-        raise TrialError("only the kernel's keyring can be told apart from the user's, and there is none here")
-    if keyctl(JOIN, 0, 0, 0) < 0:
-        raise TrialError(f"the kernel allows no keyring of its own: {os.strerror(ctypes.get_errno())}")
+    try:
+        join_session()
+    except NoKeyringError as error:
+        raise TrialError(str(error)) from None
     keyctl(LINK_PERSISTENT, -1, SESSION, 0)
 
 
@@ -141,15 +145,3 @@ def found(account_name: str) -> int | None:
     described = ctypes.create_string_buffer(f"keyring:{account_name}@{SERVICE}".encode())
     key = keyctl(SEARCH, SESSION, ctypes.addressof(kind), ctypes.addressof(described))
     return key if key > 0 else None
-
-
-def keyctl(operation: int, one: int, two: int, three: int) -> int:
-    """The system call; negative where it failed."""
-    return system_call(KEYCTL, operation, one, two, three, 0)
-
-
-def system_call(which: int, *numbers: int) -> int:
-    """One of the calls of this machine."""
-    library = ctypes.CDLL(None, use_errno=True)
-    words = (ctypes.c_long(number) for number in numbers)
-    return int(library.syscall(ctypes.c_long(CALLS[platform.machine()][which]), *words))
