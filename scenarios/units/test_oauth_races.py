@@ -13,6 +13,7 @@ import pytest
 
 from fake_servers.oauth.browser import Landed
 from fake_servers.oauth.profiles import Stage
+from harness.reference.credentials.retire import retire
 from harness.reference.credentials.row import COLUMNS
 from harness.reference.credentials.row import TABLE as CREDENTIALS
 from harness.reference.oauth.flows import TABLE as FLOWS
@@ -32,6 +33,7 @@ from scenarios.units.oauth_house import (
     flow_rows,
     only,
     stage_of,
+    stored,
 )
 from scenarios.units.oauth_run import START_SECONDS, Ran, run_world
 
@@ -284,6 +286,57 @@ def test_a_click_while_the_code_is_posted_does_not_keep_the_session_parked(
     assert ran.named("session.resumed") == [{"servers": ["notion"]}]
     assert flow_rows(ran) == []
     assert_whole(ran, stage)
+
+
+async def clicking_once_it_is_authorized(world: World) -> None:
+    """A click of the same session after the server was authorized on the Connectors page."""
+    await world.clock.sleep(1.0)
+    [(key, values)] = stored(3600.0).items()
+    transaction = await world.store.begin()
+    await transaction.put(*key, values)
+    await transaction.commit()
+    world.events.emit("authorized")
+    answer = await initiate(world, DEPS, server_name="notion", session="7")
+    world.events.emit("answered", message=answer.message)
+
+
+@pytest.mark.requirement("gate-initiate-short-circuit-retries", "reconnect-parked-release-via-own-initiate")
+def test_a_flow_that_an_earlier_tab_stores_while_the_session_is_retried_does_not_keep_it_parked() -> None:
+    """The earlier click was right, nothing was authorized then: its flow comes between the other's look and retry."""
+    stage = stage_of("notion")
+    late = Hold("tab 2", "lock row sessions/7", until=lambda event: event.name == "credential.injected")
+    waiting = Hold(
+        "zimmer", "lock row sessions/7", until=lambda event: event.name == "ended" and event.actor == "tab 2"
+    )
+    ran = run_world(
+        clicking_once_it_is_authorized, servers=stage.servers, rows=WAITING, others={"tab 2": clicking_in_the_session},
+        holds=[late, waiting],
+    )  # fmt: skip
+    assert [told["server"] for told in ran.named("oauth.started")] == ["notion"]
+    assert len(ran.named("session.resumed")) == 1
+    assert ran.named("answered") == [{"message": "notion is already authorized — retrying the session."}]
+    assert flow_rows(ran) == []
+
+
+@pytest.mark.requirement("gate-initiate-short-circuit-retries", "gate-rejected-grant-resolves")
+def test_a_flow_that_is_wanted_since_the_credential_was_retired_outlives_a_click_that_saw_it_good() -> None:
+    stage = stage_of("notion")
+
+    async def retiring(world: World) -> None:
+        await world.clock.sleep(0.5)
+        assert await retire(world, NOTION_KEY, (), "notion")
+        await initiate(world, DEPS, server_name="notion", session="7")
+
+    deciding = Hold(
+        "zimmer", f"lock row {CREDENTIALS}/*", until=lambda event: event.name == "ended" and event.actor == "tab 2"
+    )
+    ran = run_world(
+        clicking_in_the_session, servers=stage.servers, rows={**WAITING, **stored(3600.0)},
+        others={"tab 2": retiring}, holds=[deciding],
+    )  # fmt: skip
+    assert len(ran.named("oauth.started")) == 1
+    assert ran.named("session.resumed") == []
+    assert [flow["session"] for flow in flow_rows(ran)] == ["7"]
 
 
 # --- kill -9

@@ -355,3 +355,10 @@ def test_a_click_releases_a_session_whose_server_was_authorized_elsewhere_while_
     assert ran.result.message == "notion is already authorized — retrying the session."
     assert ran.named("session.resumed") == [{"servers": ["notion"]}]
     assert sorted(flow["state"] for flow in flow_rows(ran)) == ["S2", "S3"]
+
+
+def test_a_click_leaves_the_consent_to_a_server_that_is_called_none_alone() -> None:
+    """Where nothing is named, no name is it."""
+    ran = click(rows={**stored(), **parked("7", "notion"), **stored_flow(server_name="None", session="7")}, session="7")
+    assert ran.result.message == "notion is already authorized."
+    assert [flow["server_name"] for flow in flow_rows(ran)] == ["None"]

@@ -266,6 +266,8 @@ def test_only_200_with_a_token_is_an_answer(status: int) -> None:
     refused = Response(status, {"Content-Type": "application/json"}, b'{"ok":false,"error":"invalid_grant"}')
     assert exchanged(refused) is None
     assert exchanged(Response(status, {}, b"\xff\xfe{")) is None
+    marked = response._replace(body=b"\xef\xbb\xbf" + response.body)
+    assert exchanged(marked) == exchanged(response), "a byte order mark is no part of a text, here as at a refresh"
 
 
 # --- what is stored

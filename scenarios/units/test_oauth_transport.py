@@ -19,8 +19,10 @@ from harness.reference.oauth import transport
 from harness.reference.oauth.clients import Client
 from harness.reference.oauth.discovery import Discovered
 from harness.reference.oauth.endpoints import acceptable_endpoint, shown_endpoint
+from harness.reference.oauth.exchange import exchanged
 from harness.reference.oauth.registration import register
 from harness.reference.oauth.transport import (
+    MOST_BODY_BYTES,
     REQUEST_TIMEOUT_SECONDS,
     TOTAL_TIMEOUT_SECONDS,
     USER_AGENT,
@@ -279,6 +281,30 @@ def test_an_answer_that_trickles_for_ever_is_given_up():
         return "answered", 0.0
 
     assert run_world(program, servers=trickling.origins()).result == ("timeout", TOTAL_TIMEOUT_SECONDS)
+
+
+@pytest.mark.requirement("flow-exchange-only-200", "flow-trickling-as-bounded")
+def test_what_is_longer_than_is_read_holds_nothing_and_its_status_counts():
+    """Its beginning could be taken for the whole: a form that is cut off in the middle of a token."""
+
+    def seen(length: int, kind: str, status: int = 200) -> tuple[int, object]:
+        whole = (
+            b'{"access_token": "n"}'.ljust(length)
+            if kind == transport.JSON_TYPE
+            else b"access_token=".ljust(length, b"n")
+        )
+        answers = Answers({f"POST {TOKEN}": Response(status, {"Content-Type": kind}, whole)})
+
+        async def program(world: World) -> Response:
+            return await post_form(world, TOKEN, FORM)
+
+        answer = run_world(program, servers=answers.origins()).result
+        return answer.status, exchanged(answer)
+
+    for kind in (transport.JSON_TYPE, transport.FORM_TYPE):
+        assert seen(MOST_BODY_BYTES, kind)[1] is not None
+        assert seen(MOST_BODY_BYTES + 1, kind) == (200, None)
+        assert seen(MOST_BODY_BYTES + 1, kind, 400) == (400, None)
 
 
 # --- what the log may say -----------------------------------------------------------------------------------

@@ -66,6 +66,30 @@ ROTATED = {"serverUrl": URL, "tokens": {"accessToken": "rotated", "refreshToken"
 BY_PROFILE = pytest.mark.parametrize("profile", BOTH, ids=lambda profile: profile.version)
 
 
+THEIRS = {"accessToken": "theirs", "refreshToken": "r"}
+
+
+@pytest.mark.requirement("refresh-chain-never-burned", "writers-missing-store-not-error")
+@pytest.mark.parametrize(
+    ("changed", "stays"),
+    [
+        ({}, True),
+        ({"tokens": {**THEIRS, "expiresAt": int(NOW) + 3600}}, False),
+        ({"tokens": THEIRS}, False),
+        ({"tokens": {**THEIRS, "accessToken": "", "expiresAt": int(NOW) + 3601}}, False),
+        ({"tokens": []}, False),
+        ({"serverUrl": "https://elsewhere.test/mcp"}, False),
+        ({"clientInfo": {"clientId": "another"}}, False),
+        ({"clientInfo": ["client-123"]}, False),
+        ({"clientInfo": None}, False),
+    ],
+)
+def test_a_later_pair_that_another_session_has_handed_in_stays_and_nothing_else_does(changed, stays):
+    theirs = {**ENTRY, "tokens": {**THEIRS, "expiresAt": int(NOW) + 3601}, **changed}
+    ran = run_writers(writing(WRITER, full()), files={NOTION: json.dumps(theirs)})
+    assert ran.json(NOTION) == (theirs if stays else ENTRY)
+
+
 def in_parts(text: str, size: int = 60, **manifest: Any) -> dict[str, str]:
     """An entry as the older adapter keeps a long one: the files of its accounts."""
     digest = sha256(text.encode()).hexdigest()[:16]

@@ -15,10 +15,12 @@ from harness.reference.credentials.key import pi_account
 from harness.reference.credentials.reconcile import Reconciler
 from harness.reference.credentials.reconcile import compare as compare_rule
 from harness.reference.credentials.refresh import refresh as refresh_rule
+from harness.reference.credentials.retire import note
+from harness.reference.credentials.table import store as store_rule
 from harness.reference.credentials.writers import claude, store_file
 from harness.reference.credentials.writers.claude import ClaudeWriter
-from harness.reference.credentials.writers.pi import CHANGE_SECONDS, entry_of
-from harness.reference.credentials.writers.pi_store import SERVICE
+from harness.reference.credentials.writers.pi import CHANGE_SECONDS, READ_SECONDS, entry_of
+from harness.reference.credentials.writers.pi_store import SERVICE, UnreachableError
 from harness.reference.credentials.writers.protocol import StagedCredential
 from harness.reference.credentials.writers.registry import registered_writers
 from harness.reference.credentials.writers.store_file import locked as locked_rule
@@ -143,11 +145,33 @@ async def what_was_handed_over_is_compared_again(world, writer, servers):
 async def only_the_rows_own_client_is_taken_over(world, store, key):
     """Leaves a pair where it is whose entry names another client than the row: it belongs to a grant of before."""
     row = await table.find(world, key)
-    document = await store_file.read_document(world, store.writer.path)
-    entry = {} if row is None else claude.entries_of(document).get(store.writer.key_for(row), {})
-    if row is not None and entry.get("clientId", row.client_id) != row.client_id:
+    if row is not None and await client_beside(world, store.writer, row) not in (None, row.client_id):
         return None
     return await compare_rule(world, store, key)
+
+
+async def client_beside(world, writer, row):
+    """The client that a runtime's entry for a row names; None where there is no entry, or none is named."""
+    key = writer.key_for(row)
+    if writer.runtime == "pi":
+        try:
+            text = await writer.store.entry(world, pi_account(key), world.clock.now() + READ_SECONDS)
+        except UnreachableError:
+            return None
+        return store_file.document_of(text).get("clientInfo", {}).get("clientId")
+    document = await store_file.read_document(world, writer.path)
+    if writer.runtime == "codex":
+        return document.get(key, {}).get("client_id")
+    return claude.entries_of(document).get(key, {}).get("clientId")
+
+
+@proposal("harness.reference.credentials.table:store", closes=(holes.OLD_GRANT,))
+async def a_consent_notes_what_it_replaces(world, granted):
+    """Notes the pair that it replaces where retired ones are noted, so that no store's copy of it is taken back."""
+    row = await table.find(world, granted.credential_key)
+    if row is not None:
+        await note(world, row)
+    return await store_rule(world, granted)
 
 
 @proposal("harness.reference.credentials.writers.pi:PiWriter._staged", closes=(holes.REPUBLISHED,))

@@ -119,6 +119,18 @@ async def only_a_silence_is_bounded(world, request):
     return await transport.exchange(world, request)
 
 
+@variant(f"{TRANSPORT}:bounded", catches=("flow-trickling-as-bounded", "refresh-unexpected-error-class"))
+def as_much_is_read_as_comes(response):
+    """Takes a body of any length, and stores what it calls a token."""
+    return response
+
+
+@variant(f"{TRANSPORT}:bounded", catches=("flow-trickling-as-bounded",))
+def what_is_too_long_is_cut_off(response):
+    """Takes the beginning for the whole."""
+    return response._replace(body=response.body[: transport.MOST_BODY_BYTES])
+
+
 @variant("harness.reference.oauth.endpoints:shown_endpoint", catches=("https-secrets-not-in-logs",))
 def the_whole_endpoint_is_shown(endpoint):
     """Logs the endpoint with its userinfo."""

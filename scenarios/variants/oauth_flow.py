@@ -28,6 +28,7 @@ from harness.reference.oauth.tokens import parse_json, text_of
 from harness.reference.oauth.tokens import token_answer as token_answer_rule
 from harness.reference.oauth.tokens import token_members as token_members_rule
 from harness.reference.oauth.web import error_page as error_page_rule
+from harness.reference.oauth.web import is_retried as is_retried_rule
 from harness.requirements.variants import variant
 
 CLIENTS = "harness.reference.oauth.clients"
@@ -231,9 +232,23 @@ def a_start_replaces_every_flow_of_the_server(flow, session, server_name):
     f"{FLOWS}:delete_of_pair",
     catches=("gate-initiate-short-circuit-retries", "reconnect-parked-release-via-own-initiate"),
 )
-async def a_consent_that_nobody_needs_stays_open(world, session, server_name):
+async def a_consent_that_nobody_needs_stays_open(world, session, server_name, credential_key):
     """Keeps the session parked for a day over a flow of a server that is authorized."""
     return 0
+
+
+@variant("harness.reference.oauth.web:is_retried_without_flow", catches=("gate-initiate-short-circuit-retries",))
+async def a_flow_of_an_earlier_tab_parks_the_session(world, deps, name, session, key):
+    """Ends the flows that are there at the click, and no other."""
+    await flows.delete_of_pair(world, session, name, key)
+    return await is_retried_rule(world, deps, name, session)
+
+
+@variant(f"{FLOWS}:delete_of_pair", catches=("gate-initiate-short-circuit-retries",))
+async def a_flow_that_somebody_wants_is_ended_too(world, session, server_name, credential_key):
+    """Goes by what the click has seen, not by what the credential is worth by now."""
+    found = [flow for flow in await flows.all_flows(world) if flows.is_of_pair(flow, session, server_name)]
+    return sum([await flows.claim(world, flow.state) is not None for flow in found])
 
 
 @variant(f"{FLOWS}:claim", catches=("flow-callback-single-use", "authorize-state-single-use"))

@@ -25,6 +25,15 @@ pair_rule = StoreReads.pair
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
+@variant(
+    "harness.reference.credentials.reconcile:is_anothers_copy",
+    catches=("refresh-chain-never-burned", "reconcile-two-rows-one-name"),
+)
+async def whatever_lies_under_the_key_is_the_rows(world, row, writer):
+    """Asks for the key alone, which two configs of one server share on Codex and Pi."""
+    return False
+
+
 @variant(f"{ADOPTION}:is_not_later", catches=("reconcile-adopt-strictly-later-expiry", "reconcile-chain-advances-only"))
 def another_pair_is_enough(row, pair):
     """Adopts whenever the tokens differ: an older pair overwrites a fresh authorization."""

@@ -40,6 +40,12 @@ entry_rule, succeed_rule, write_rule = PiStore.entry, Ledger.succeed, CodexWrite
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
+@variant("harness.reference.credentials.reconcile:by_what_was_written", catches=("reconcile-uses-resolved-identity",))
+def every_copy_is_for_the_last_address(row, pair, runtime):
+    """Compares with the URL that was written last for any runtime: another one's renewal is refused, and burned."""
+    return pair
+
+
 @variant(
     f"{WRITERS}.claude:ClaudeWriter.key_for",
     catches=("reconcile-key-claude", "reconcile-key-miss-is-silent-guarded", "reconcile-key-agreement-contract"),

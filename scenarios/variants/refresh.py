@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import floor
 from urllib.parse import urlencode
 
-from harness.reference.credentials import table
+from harness.reference.credentials import attempts, table
 from harness.reference.credentials.cron import KIND, UNEXPECTED, Run, renew_if_due
 from harness.reference.credentials.cron import adopt as adopt_rule
 from harness.reference.credentials.cron import queue as queue_rule
@@ -38,6 +38,7 @@ from harness.reference.credentials.refresh_error import class_of as class_of_rul
 from harness.reference.credentials.row import TABLE, credential_of, require_storable, row_values
 from harness.reference.credentials.state import credential_state as credential_state_rule
 from harness.reference.credentials.state import expires_in, is_active, is_due
+from harness.reference.oauth import transport
 from harness.reference.oauth.tokens import TokenAnswer, text_of
 from harness.reference.oauth.transport import form_target
 from harness.reference.oauth.x import x_failure as x_failure_rule
@@ -279,6 +280,14 @@ def an_ambiguous_failure_is_repeated(outcome):
 async def whoever_waited_asks_again(world, row, since):
     """Looks at the row alone, which a lost answer has left as it was."""
     return False
+
+
+@variant(f"{REFRESH}:post", catches=("refresh-ambiguous-never-in-band",))
+async def an_attempt_is_noted_with_its_answer(world, row):
+    """Commits the note after the request: whoever dies in between, or loses the answer, leaves none."""
+    answer = await transport.post_form(world, row.token_endpoint or "", refresh_form(row))
+    await attempts.note(world, row)
+    return answer
 
 
 @variant(f"{REFRESH}:refresh", catches=("refresh-ambiguous-row-untouched",))

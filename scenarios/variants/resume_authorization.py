@@ -58,6 +58,15 @@ def an_expired_consent_holds_the_session_for_ever(flows, session, now, completed
     return tuple(flow for flow in flows if flow.session == session)
 
 
+@variant(
+    f"{RESUME}:rekeyed",
+    catches=("gate-completion-resumes-session", "gate-ui-offers-authorize", "gate-fatal-is-human-resolvable"),
+)
+def a_list_keeps_the_key_of_before_an_edit(values, server_name, credential_key):
+    """Waits for the credential of an entry that the catalog does not have any more."""
+    return values
+
+
 @variant(f"{RESUME}:close_flow", catches=("resume-waits-for-open-flow",))
 async def the_other_tabs_consent_stays_open(world, transaction, session, server_name):
     """Leaves a consent that nobody needs, so that the next server's waits for it."""

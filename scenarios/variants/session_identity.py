@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.reference.credentials import table
+from harness.reference.credentials import owners, table
 from harness.reference.session import rows
 from harness.reference.session.blocking import MARKER
+from harness.reference.session.injection import Change, place_in
 from harness.reference.session.injection import hand_over as hand_over_rule
 from harness.reference.session.injection import identified as identified_rule
 from harness.reference.session.selection_edit import edit_selection as edit_selection_rule
@@ -33,6 +34,34 @@ JOB = "harness.reference.session.job"
 async def the_old_entry_stays(world, writer, moved):
     """Leaves a second entry for the same row."""
     return
+
+
+@variant(f"{INJECTION}:given_up", catches=("reconcile-two-rows-one-name",))
+async def the_row_of_before_loses_what_was_renewed_of_its_copy(world, writer, reconciler, servers):
+    """Takes an entry over without a look at whose it was."""
+    known = await owners.owners(world)
+    places = {server.credential_key: place_in(writer, server) for server in servers}
+    return tuple(Change(place, row, known.get(place)) for row, place in places.items() if known.get(place) != row)
+
+
+@variant(f"{INJECTION}:note_owners", catches=("reconcile-two-rows-one-name",))
+async def an_entry_is_whose_it_was_first(world, writer, changes, staged):
+    """Notes an owner once, and none that comes later."""
+    for change in changes:
+        await owners.note(world, change.place, change.before or change.row)
+
+
+@variant(f"{INJECTION}:has_stayed", catches=("reconcile-two-rows-one-name",))
+async def whoever_has_written_owns_what_stayed(world, writer, change, credential):
+    """Takes it for certain that what was handed over is what lies there."""
+    return False
+
+
+@variant("harness.reference.credentials.retire:delete_copies", catches=("reconcile-two-rows-one-name",))
+async def the_copy_under_its_key_goes_whosever_it_is(world, row, writers):
+    """Takes another row's copy away with that of the retired one."""
+    for writer in writers:
+        await writer.delete(world, [writer.key_for(row)])
 
 
 @variant(f"{INJECTION}:identified", catches=("reconcile-uses-resolved-identity",))

@@ -39,6 +39,12 @@ KEYCHAIN = "harness.reference.credentials.writers.keychain"
 # --- all of them
 
 
+@variant("harness.reference.credentials.writers.pi:is_fresher", catches=("refresh-chain-never-burned",))
+def whatever_was_handed_in_is_replaced(text, credential):
+    """Stages without a look at what another session has staged meanwhile."""
+    return False
+
+
 @variant(f"{REGISTRY}:registered_writers", catches=("writers-three",))
 def pi_has_no_writer(world, keychain=None):
     """Connecting a server on Pi is left to a human who is not there."""

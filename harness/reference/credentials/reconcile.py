@@ -8,13 +8,17 @@ Whatever cannot be read or written is "nothing to adopt", never an error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from harness.reference.credentials import table
 from harness.reference.credentials.adoption import adopted
+from harness.reference.credentials.key import Runtime
+from harness.reference.credentials.owners import is_anothers, owners
 from harness.reference.credentials.retire import retirement_of
 from harness.reference.credentials.row import Credential, InvalidCredentialError
 from harness.reference.credentials.writers.protocol import RuntimePair, Writer
+from harness.reference.secrets.blank import is_blank
 from harness.world import ReadTimeout, World
 
 MOST_COMPARISONS = 3
@@ -61,7 +65,8 @@ class StoreReads:
         if asked not in self._read:
             self._read[asked] = {}
             self._read[asked] = await read_store(self._world, self.writer, asked)
-        return self._read[asked].get(key)
+        pair = self._read[asked].get(key)
+        return None if pair is None else by_what_was_written(row, pair, self.writer.runtime)
 
     def forget(self, row: Credential) -> None:
         """Let the next pair for this row be read anew."""
@@ -71,6 +76,20 @@ class StoreReads:
 def what_is_read(writer: Writer, key: str) -> str | None:
     """All of a store that can be listed (None), of another exactly the key that is wanted."""
     return None if writer.enumerable else key
+
+
+def by_what_was_written(row: Credential, pair: RuntimePair, runtime: Runtime) -> RuntimePair:
+    """The pair with the row's URL where it names the one that this runtime was last given, and only there.
+
+    The value of a placeholder may have changed since, and another runtime may have been given the new one: what this
+    one renews of its copy is the head of the same chain (reconcile-uses-resolved-identity).
+    """
+    written = row.runtime_urls.get(runtime)
+    if written is None or is_blank(pair.server_url):
+        return pair
+    if pair.server_url == written:
+        return replace(pair, server_url=row.server_url)
+    return replace(pair, server_url=written) if pair.server_url == row.server_url else pair
 
 
 async def read_store(world: World, writer: Writer, asked: str | None) -> Mapping[str, RuntimePair]:
@@ -104,6 +123,8 @@ async def compare(world: World, store: StoreReads, key: str) -> Credential | Non
         pair = await store.pair(row)
         if pair is None or await adoptable(world, row, pair) is None:
             return None
+        if await is_anothers_copy(world, row, store.writer):
+            return None
         taken = await take_over(world, row, pair)
         if taken.how == "adopted":
             told(world, row, store.writer)
@@ -118,6 +139,11 @@ async def compare(world: World, store: StoreReads, key: str) -> Credential | Non
 async def adoptable(world: World, row: Credential, pair: RuntimePair) -> Credential | None:
     """The row as adopting would leave it. What was retired is only asked for where everything else allows it."""
     return None if adopted(row, pair) is None else adopted(row, pair, await retirement_of(world, row))
+
+
+async def is_anothers_copy(world: World, row: Credential, writer: Writer) -> bool:
+    """Whether what lies in the store was handed over for another row that has the same key there."""
+    return is_anothers(await owners(world), row, writer)
 
 
 class Taken(NamedTuple):

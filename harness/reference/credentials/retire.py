@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from harness.reference.credentials import table
 from harness.reference.credentials.adoption import Retirement, token_digest
+from harness.reference.credentials.owners import is_anothers, owners
 from harness.reference.credentials.row import TABLE, Credential, row_values
 from harness.reference.credentials.state import is_active
 from harness.reference.credentials.writers.protocol import Writer
@@ -44,9 +45,12 @@ async def retire(world: World, key: str, writers: Sequence[Writer], server_name:
 
 
 async def delete_copies(world: World, row: Credential, writers: Sequence[Writer]) -> None:
-    """Ask every store for its own key. One that fails keeps no other from being asked."""
+    """Ask every store for its own key, but where another row's copy lies under it. One that fails keeps no other from
+    being asked.
+    """
     failure: OSError | None = None
-    for writer in writers:
+    known = await owners(world)
+    for writer in (each for each in writers if not is_anothers(known, row, each)):
         try:
             await writer.delete(world, [writer.key_for(row)])
         except OSError as error:

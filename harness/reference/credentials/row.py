@@ -25,7 +25,8 @@ class InvalidCredentialError(ValueError):
 class Credential:
     """Times are seconds since the epoch; `expires_at` None: no expiry. `scopes` is one text, `resource` "" none.
 
-    `runtime_keys` are the keys of the runtimes' stores, as they were when the credential was stored or last injected.
+    `runtime_keys` are the keys of the runtimes' stores, as they were when the credential was stored or last injected,
+    `server_url` is the URL then. `runtime_urls` are those of the runtimes whose copy was written for another one.
     """
 
     credential_key: str
@@ -44,6 +45,7 @@ class Credential:
     refresh_token_unsupported: bool = False
     runtime_keys: Mapping[Runtime, str] = field(default_factory=dict)
     updated_at: float = 0.0
+    runtime_urls: Mapping[Runtime, str] = field(default_factory=dict, repr=False)
 
 
 COLUMNS = tuple(column.name for column in fields(Credential))
@@ -52,7 +54,7 @@ COLUMNS = tuple(column.name for column in fields(Credential))
 def row_values(row: Credential) -> dict[str, Any]:
     """A credential as the table keeps it."""
     values = {column: getattr(row, column) for column in COLUMNS}
-    return {**values, "runtime_keys": dict(row.runtime_keys)}
+    return {**values, "runtime_keys": dict(row.runtime_keys), "runtime_urls": dict(row.runtime_urls)}
 
 
 def credential_of(values: Mapping[str, Any]) -> Credential:

@@ -41,7 +41,7 @@ def exchanged(response: Response) -> TokenAnswer | None:
     """The tokens of an answer; only 200 can hold any (flow-exchange-only-200)."""
     if response.status != SUCCESS:
         return None
-    text = response.body.decode("utf-8", "replace")
+    text = response.body.decode("utf-8-sig", "replace")
     return token_answer(parse_body(header(response.headers, "Content-Type"), text))
 
 

@@ -11,9 +11,10 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from harness.reference.catalog.entry import read_entry
+from harness.reference.credentials import table
+from harness.reference.credentials.authorized import authorized
 from harness.reference.credentials.key import Runtime
 from harness.reference.credentials.row import Credential
 from harness.reference.oauth.endpoints import acceptable_endpoint
@@ -41,7 +42,6 @@ REQUIRED = (
     "redirect_uri",
     "expires_at",
 )
-LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 class InvalidFlowError(ValueError):
@@ -137,14 +137,6 @@ def is_expired(flow: PendingFlow, now: float) -> bool:
 def is_sweepable(flow: PendingFlow, now: float) -> bool:
     """Expired, and without a session that it would die with."""
     return is_expired(flow, now) and flow.session is None
-
-
-def localhost_flow(flow: PendingFlow) -> bool:
-    """Whether the redirect URI is a loopback address. Nothing decides by it (authorize-completion-not-by-loopback)."""
-    try:
-        return (urlsplit(flow.redirect_uri).hostname or "") in LOOPBACK_HOSTS
-    except ValueError:
-        return False
 
 
 def random_text(world: World) -> str:
@@ -281,18 +273,28 @@ async def sweep_expired_session_less(world: World) -> int:
     return swept
 
 
-async def delete_of_pair(world: World, session: str | None, server_name: str) -> int:
+async def delete_of_pair(world: World, session: str | None, server_name: str, credential_key: str) -> int:
     """Remove the flow of a (session, server), whose server needs no consent any more; how many there were.
 
-    Left open it would keep the session parked until it expires (resume-waits-for-open-flow).
+    Left open it would keep the session parked until it expires (resume-waits-for-open-flow). Under the lock of the
+    credential, and only while that is good: once it is retired, a flow that is there is one that a person wants.
     """
-    return sum(
-        [
-            await claim(world, flow.state) is not None
-            for flow in await all_flows(world)
-            if is_of_pair(flow, session, server_name)
-        ]
-    )
+    transaction = await world.store.begin()
+    try:
+        row = await table.read(transaction, credential_key, lock=True)
+        needless = [flow for flow in await all_flows(world) if is_of_pair(flow, session, server_name)]
+        if not authorized(row, world.clock.now()):
+            needless = []
+        for flow in needless:
+            await transaction.delete(TABLE, flow.state)
+    except BaseException:
+        await transaction.rollback()
+        raise
+    if needless:
+        await transaction.commit()
+    else:
+        await transaction.rollback()
+    return len(needless)
 
 
 async def delete_of_session(world: World, session: str) -> int:

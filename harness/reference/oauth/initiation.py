@@ -38,10 +38,11 @@ UNKNOWN_NAME = "That server"
 
 
 class Refused(NamedTuple):
-    """No flow, and the flash that says why. `authorized`: none is needed."""
+    """No flow, and the flash that says why. `authorized`: none is needed, as the credential of that key is good."""
 
     text: str
     authorized: bool = False
+    credential_key: str = ""
 
 
 class Grounds(NamedTuple):
@@ -70,7 +71,7 @@ async def planned_flow(
     if entry is None:
         return not_a_connector(name) if session is None else undetermined(name)
     if await is_authorized(world, entry):
-        return Refused(f"{name} is already authorized.", authorized=True)
+        return already_authorized(entry)
     server = resolved_server(deps, entry)
     if server is None or is_blank(server.url):
         return undetermined(name)
@@ -217,6 +218,12 @@ def flow_on(
 
 
 # --- why not
+
+
+def already_authorized(entry: Entry) -> Refused:
+    """Its credential is good as it is."""
+    key = credential_key(entry.name, entry.credential_config())
+    return Refused(f"{entry.name} is already authorized.", authorized=True, credential_key=key)
 
 
 def not_a_connector(name: str) -> Refused:

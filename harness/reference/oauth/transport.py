@@ -21,6 +21,10 @@ REQUEST_TIMEOUT_SECONDS = 30.0
 """For connecting and for every silence afterwards."""
 TOTAL_TIMEOUT_SECONDS = 90.0
 """For a whole request, however steadily its answer trickles in (flow-trickling-as-bounded)."""
+MOST_BODY_BYTES = 1 << 20
+"""What is read of an answer. The longest that anybody sends in earnest, a provider's metadata, has some kilobytes."""
+UNREAD = b"(longer than is read)"
+"""What stands for a longer body: no JSON, no form, no token. Its beginning might pass for the whole."""
 USER_AGENT = "Zimmer/1.0"
 JSON_TYPE = "application/json"
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -107,13 +111,21 @@ def encoded_form(form: Mapping[str, str]) -> bytes:
 
 
 async def send(world: World, request: Request) -> Response:
-    """Send one request within its limits. Past the total one the answer is waited for no longer: Ambiguous."""
+    """Send one request within its limits. Past the total one the answer is waited for no longer: Ambiguous.
+
+    Its connection is there until its server or this process ends: nothing in a world is cancelled.
+    """
     sending = world.tasks.start(exchange(world, request), "request")
     await world.tasks.wait([sending], timeout_seconds=TOTAL_TIMEOUT_SECONDS)
     if not sending.done:
         raise Ambiguous("timeout")
     response: Response = sending.result()
-    return response
+    return bounded(response)
+
+
+def bounded(response: Response) -> Response:
+    """An answer with no more in it than is read. Its status counts all the same, as it does for any other body."""
+    return response if len(response.body) <= MOST_BODY_BYTES else response._replace(body=UNREAD)
 
 
 async def exchange(world: World, request: Request) -> Response:

@@ -23,7 +23,7 @@ from harness.reference.oauth.initiation import Refused, planned_flow
 from harness.reference.oauth.paste import pasted_code
 from harness.reference.secrets.blank import is_blank
 from harness.reference.session import rows as sessions
-from harness.reference.session.resume import handed_over, resume_after_authorization
+from harness.reference.session.resume import handed_over, note_current_key, resume_after_authorization
 from harness.world import World
 
 __all__ = ["Answer", "OAuthDeps", "callback", "complete", "initiate"]
@@ -124,12 +124,24 @@ async def not_started(world: World, deps: OAuthDeps, name: str, session: str | N
     """The way back without a flow. A server that is authorized already is a notice, and a session's retry."""
     text = refused.text
     if refused.authorized and session is not None:
-        await flows.delete_of_pair(world, session, name)
-        if await is_retried(world, deps, name, session):
-            text = f"{name} is already authorized — retrying the session."
+        retried = await is_retried_without_flow(world, deps, name, session, refused.credential_key)
+        text = f"{name} is already authorized — retrying the session." if retried else text
     if not refused.authorized:
         world.events.emit("oauth.refused", server=name, text=text)
     return Answer(FOUND, "redirect", return_place(session), text, notice=refused.authorized)
+
+
+async def is_retried_without_flow(world: World, deps: OAuthDeps, name: str, session: str, key: str) -> bool:
+    """End the flow that the session has for this server, and retry; whether the session goes on now.
+
+    A tab that was clicked earlier may store its flow only after that, and would park the session for a day: once more.
+    """
+    await flows.delete_of_pair(world, session, name, key)
+    await note_current_key(world, session, name, key)
+    while not await is_retried(world, deps, name, session):
+        if not await flows.delete_of_pair(world, session, name, key):
+            return False
+    return True
 
 
 async def is_retried(world: World, deps: OAuthDeps, name: str, session: str) -> bool:
@@ -223,6 +235,7 @@ async def completed(world: World, deps: OAuthDeps, flow: PendingFlow) -> Answer:
     world.events.emit("oauth.completed", server=flow.server_name)
     await forget_refusal(world, flow.server_name)
     if flow.session is not None:
+        await note_current_key(world, flow.session, flow.server_name, flow.credential_key)
         await resume_after_authorization(world, flow.session, deps, flow.server_name)
     return Answer(
         FOUND, "redirect", return_place(flow.session), f"Successfully authorized {flow.server_name}", notice=True

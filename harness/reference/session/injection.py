@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from harness.reference.credentials import refresh, table
+from harness.reference.credentials import owners, refresh, table
 from harness.reference.credentials.key import Runtime
 from harness.reference.credentials.reconcile import Reconciler
 from harness.reference.credentials.row import TABLE, Credential, row_values
@@ -77,23 +78,82 @@ async def hand_over(world: World, writer: Writer, servers: Sequence[RemoteServer
 
     A store that cannot be written costs its servers, not the session.
     """
-    reconciler, staged, moved = Reconciler(world, (writer,)), list[StagedCredential](), list[Credential]()
+    reconciler, moved = Reconciler(world, (writer,)), list[Credential]()
+    staged: dict[str, StagedCredential] = {}
+    changes = await given_up(world, writer, reconciler, servers)
     for server in servers:
         row = await fresh_row(world, reconciler, server)
         if row is not None and is_injected(row, world.clock.now()):
             moved += [row] if is_moved(row, server, writer) else []
             await note_identity(world, row, server, writer.runtime)
-            staged.append(stage(row, server, writer.runtime))
+            staged[row.credential_key] = stage(row, server, writer.runtime)
     if not staged:
+        await note_owners(world, writer, changes, staged)
         return ()
     await forget_old_keys(world, writer, moved)
-    done = await attempted(world, writer.write(world, staged), "write credentials")
+    done = await attempted(world, writer.write(world, tuple(staged.values())), "write credentials")
     if done.error is not None:
         tell_failure(world, "error", "the credentials could not be written", done.error)
+        await note_owners(world, writer, changes, {})
         return ()
-    written = tuple(credential.server_name for credential in staged)
+    await note_owners(world, writer, changes, staged)
+    written = tuple(credential.server_name for credential in staged.values())
     world.events.emit("credential.injected", servers=list(written), runtime=writer.runtime)
     return written
+
+
+class Change(NamedTuple):
+    """An entry of a store that is to be this row's copy, where it was `before`'s (None: nobody knows)."""
+
+    place: str
+    row: str
+    before: str | None
+
+
+async def given_up(
+    world: World, writer: Writer, reconciler: Reconciler, servers: Sequence[RemoteServer]
+) -> tuple[Change, ...]:
+    """The entries that change their row, after the row of before has what the runtime has renewed of its copy.
+
+    First of all: whatever is done between the reading of a row and the writing of its copy may be overtaken.
+    """
+    known = await owners.owners(world)
+    places = {server.credential_key: place_in(writer, server) for server in servers}
+    changes = tuple(Change(place, row, known.get(place)) for row, place in places.items() if known.get(place) != row)
+    for change in changes:
+        if change.before and await table.find(world, change.row) is not None:
+            await reconciler.adopt(change.before)
+            await owners.note(world, change.place, owners.NOBODY)
+    return changes
+
+
+def place_in(writer: Writer, server: RemoteServer) -> str:
+    """What stands for a server's entry in a store."""
+    return owners.place_of(writer, server.runtime_keys[writer.runtime])
+
+
+async def note_owners(
+    world: World, writer: Writer, changes: Sequence[Change], staged: Mapping[str, StagedCredential]
+) -> None:
+    """Whose the entries are now. One that stayed, as nothing was handed over or what lay there is fresher, is whose it
+    was.
+    """
+    for change in changes:
+        credential = staged.get(change.row)
+        if credential is not None and not await has_stayed(world, writer, change, credential):
+            await owners.note(world, change.place, change.row)
+        elif change.before:
+            await owners.note(world, change.place, change.before)
+
+
+async def has_stayed(world: World, writer: Writer, change: Change, credential: StagedCredential) -> bool:
+    """Whether the copy of another row still lies there. What cannot be read is gone."""
+    if not change.before:
+        return False
+    key = credential.credential_key
+    done = await attempted(world, writer.read(world, [key]), "read credentials")
+    held = None if done.answer is None else done.answer.get(key)
+    return held is not None and held.access_token != credential.access_token
 
 
 async def fresh_row(world: World, reconciler: Reconciler, server: RemoteServer) -> Credential | None:
@@ -151,7 +211,9 @@ async def note_identity(world: World, row: Credential, server: RemoteServer, run
 def identified(row: Credential, server: RemoteServer, runtime: Runtime) -> Credential:
     """The row with what one runtime's store knows its credential by. The other runtimes' copies lie where they lay."""
     keys = {**row.runtime_keys, runtime: server.runtime_keys[runtime]}
-    return replace(row, server_url=server.url, runtime_keys=keys)
+    urls = {**dict.fromkeys(row.runtime_keys, row.server_url), **row.runtime_urls, runtime: server.url}
+    other = {name: url for name, url in urls.items() if url != server.url}
+    return replace(row, server_url=server.url, runtime_keys=keys, runtime_urls=other)
 
 
 async def forget_old_keys(world: World, writer: Writer, moved: Sequence[Credential]) -> None:

@@ -15,13 +15,15 @@ from harness.reference.oauth.flows import PendingFlow, all_flows, is_expired, is
 from harness.reference.selection import session as selection
 from harness.reference.session import jobs, rows
 from harness.reference.session.attempt import attempted
-from harness.reference.session.blocking import required
+from harness.reference.session.blocking import REQUIRED, required
 from harness.reference.session.injection import tell_failure
 from harness.reference.session.live_store import Deployment, inject_into_session
 from harness.reference.session.resume_decision import Decided, Facts, Result, decide
 from harness.reference.session.timeline import tell
 from harness.world import World
 from harness.world.ports import Transaction
+
+KEY = "credential_key"
 
 
 async def resume_after_authorization(
@@ -36,6 +38,27 @@ async def resume_after_authorization(
     if decided.is_injected and server_name is not None:
         await handed_over(world, session, deployment, server_name)
     return decided.result
+
+
+async def note_current_key(world: World, session: str, server_name: str, credential_key: str) -> None:
+    """Let a parked session wait for the credential that this server has now.
+
+    Its list names the one of when it was blocked. Has the catalog been edited since, a consent is for another key, and
+    so is the next spawn: the session would wait for ever for what nobody can authorize any more.
+    """
+    await rows.change(world, session, lambda values: rekeyed(values, server_name, credential_key))
+
+
+def rekeyed(values: rows.Values, server_name: str, credential_key: str) -> rows.Values:
+    """The row with this key where its list names that server with one."""
+    entries = required(values)
+    if not any(each.get("server_name") == server_name and each.get(KEY) for each in entries):
+        return values
+    renamed = [
+        {**each, KEY: credential_key} if each.get("server_name") == server_name and each.get(KEY) else dict(each)
+        for each in entries
+    ]
+    return rows.with_metadata(values, {**rows.metadata(values), REQUIRED: renamed})
 
 
 async def handed_over(world: World, session: str, deployment: Deployment, server_name: str) -> bool:
@@ -71,7 +94,8 @@ async def close_flow(world: World, transaction: Transaction, session: str, serve
     There is nothing left to consent to. A flow is stored under the session's row, so that none comes in between: it
     is seen here, or it belongs to a session that goes on.
     """
-    flows = [flow for flow in await all_flows(world) if is_of_pair(flow, session, str(server_name))]
+    there = () if server_name is None else await all_flows(world)
+    flows = [flow for flow in there if is_of_pair(flow, session, str(server_name))]
     for flow in flows:
         await transaction.delete(FLOWS, flow.state)
     return bool(flows)

@@ -114,7 +114,9 @@ class PiWriter:
                 await private_directory(world, self.directory)
             lock = await store_file.locked(world, self.directory)
             try:
-                await hand_in(world, self.path(credential.server_name), entry_of(credential))
+                path = self.path(credential.server_name)
+                if not is_fresher(await store_file.read_text(world, path), credential):
+                    await hand_in(world, path, entry_of(credential))
             finally:
                 await lock.release()
         except OSError as error:
@@ -171,6 +173,20 @@ def client_of(credential: StagedCredential) -> Document | None:
 def staged(credential: StagedCredential) -> tuple[str, Document] | None:
     """The file and the entry of a credential; None where it has no token or no name."""
     return (staged_path(credential.server_name), entry_of(credential)) if is_writable(credential) else None
+
+
+def is_fresher(text: str | None, credential: StagedCredential) -> bool:
+    """Whether a file that was handed in and not yet taken over holds a later pair of the same client for the same URL.
+
+    Another session's spawn has renewed the row while this one was on its way with what it had read before: its own
+    copy would be one of a spent token, which every Pi would take over.
+    """
+    staged = None if text is None else pair_of(text)
+    if staged is None or staged.expires_at is None or credential.expires_at_ms is None:
+        return False
+    client = store_file.document_of(text).get("clientInfo")
+    same = (staged.server_url, client) == (credential.server_url, client_of(credential))
+    return same and staged.expires_at > credential.expires_at_ms // MILLISECONDS
 
 
 async def hand_in(world: World, path: str, entry: Document) -> None:
