@@ -215,7 +215,9 @@ class ScenarioItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The timeline instead of a traceback."""
-        if isinstance(excinfo.value, (ScenarioFailedError, ScenarioBrokenError)):
+        from harness.errors import HarnessError
+
+        if isinstance(excinfo.value, (ScenarioFailedError, ScenarioBrokenError, HarnessError)):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

@@ -12,9 +12,11 @@ import jsonschema
 PACKAGE_OF = {
     "gate-report": "harness.report",
     "canary-report": "harness.report",
+    "canary-list": "harness.report",
     "requirements-report": "harness.requirements",
     "requirements-list": "harness.requirements",
     "variants-report": "harness.requirements",
+    "variants-list": "harness.requirements",
     "vectors-list": "harness.vectors",
     "vectors-check": "harness.vectors",
     "run-report": "harness.scenario",

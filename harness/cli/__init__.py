@@ -29,7 +29,7 @@ PROGRAM = "mcp-harness"
 COMMANDS: dict[str, dict[str, str]] = {
     "Gate a catalog change": {
         "gate": "judge an mcp.json on every agent runtime, or what a change to it does",
-        "explain": "tell why a rule exists, which incident it comes from and how to fix a finding",
+        "explain": "tell what stands behind an id in a report: of a rule, a requirement or a claim, and what to do",
     },
     "Reproduce an incident": {
         "run": "play a scenario, shipped or your own, and show who did what when",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.keeping import keep
+from harness.cli.output import add_format, deliver, targets_of
 from harness.errors import UserInputError
 from harness.inputs.files import display_path, read_text
 from harness.scenario.campaign import Batch, Tally, run_batch, tally_from
@@ -48,12 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variant", metavar="NAME", help="with this known-bad variant in place of the right rule")
     parser.add_argument("--save", metavar="DIR", help=f"keep failures and state there (default: {FOLDER}/FAMILY-seedN)")
     parser.add_argument("--resume", metavar="DIR", help="go on with the campaign of this folder")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 nothing failed and every mark was reached, 1 otherwise, 2 unusable, 4 a fault of the harness."""
     check_numbers(arguments)
+    targets = targets_of(arguments.format)
     tally, folder = begun(arguments)
     family = family_named(tally.family)
     variant = None if tally.variant is None else find_variant(tally.variant)
@@ -62,10 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     with in_place(variant):
         campaign(family, tally, folder, arguments.processes or os.cpu_count() or 1, deadline, last_run)
     ended = exit_code(family, tally)
-    if arguments.format == "json":
-        sys.stdout.write(json.dumps(document(family, tally, folder, ended), indent=2) + "\n")
-    else:
-        sys.stdout.write("\n".join(lines(family, tally, folder, ended)) + "\n")
+    in_format = {
+        "json": lambda: json.dumps(document(family, tally, folder, ended), indent=2),
+        "text": lambda: "\n".join(lines(family, tally, folder, ended)),
+    }
+    deliver(targets, lambda name: in_format[name]())
     return ended
 
 

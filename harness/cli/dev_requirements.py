@@ -7,6 +7,7 @@ import difflib
 import json
 from typing import Any
 
+from harness.cli.output import deliver, targets_of
 from harness.errors import CannotRunError, UserInputError
 from harness.requirements.coverage import load_matrix
 from harness.requirements.manifest import Manifest, load_manifest
@@ -23,22 +24,28 @@ HEAD = ("AREA", "STATUS", "MUST", "SHOULD", "MAY", "DEFERRED", "PENDING")
 
 def run(args: argparse.Namespace) -> int:
     """0: the manifest and what answers for it agree; 1: they do not; 3: only the source tree can tell."""
+    targets = targets_of(args.format)
     manifest = load_manifest()
     bare = Matrix(manifest, {}, {})
     areas = _areas(bare, args.areas)
     root = find_source_root()
     if root is None:
-        print(_bare_json(manifest, areas) if args.format == "json" else _table(bare, areas, with_coverage=False))
+        in_format = {
+            "json": lambda: _bare_json(manifest, areas),
+            "text": lambda: _table(bare, areas, with_coverage=False),
+        }
+        deliver(targets, lambda name: in_format[name]())
         raise CannotRunError(
             "only the manifest is listed: the checks live in the source tree, and no scenarios folder is here"
         )
     matrix = load_matrix(root)
     faults = [fault for fault in matrix.faults() if not args.areas or fault.area in areas]
     exit_code = 1 if faults else 0
-    if args.format == "json":
-        print(_as_json(matrix, areas, faults, exit_code))
-    else:
-        print("\n".join(_text(matrix, areas, faults, exit_code, missing=args.missing)))
+    in_format = {
+        "json": lambda: _as_json(matrix, areas, faults, exit_code),
+        "text": lambda: "\n".join(_text(matrix, areas, faults, exit_code, missing=args.missing)),
+    }
+    deliver(targets, lambda name: in_format[name]())
     return exit_code
 
 

@@ -10,17 +10,25 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from harness.cli.output import deliver, targets_of
 from harness.errors import HarnessFault, UserInputError
 from harness.requirements.judging import Verdict
 from harness.requirements.scan import scan_tree
 from harness.requirements.source_tree import import_variants, require_source_root
 from harness.requirements.variants import VARIANTS, Variant
+from harness.scenario.hints import few, meant
 from harness.vectors.loading import load_operations, registered
 
+if TYPE_CHECKING:
+    from harness.report.formats import Target
+
 SCHEMA = "mcp-harness/variants-report/1"
+LIST_SCHEMA = "mcp-harness/variants-list/1"
 WORST_FIRST = tuple(Verdict)
 
 
@@ -43,17 +51,81 @@ class Result:
 
 def run(args: argparse.Namespace) -> int:
     """0: every variant was caught; 1: some was not, or a test fails without any variant."""
+    targets = targets_of(args.format)
+    if args.list:
+        return list_variants(args.names, require_source_root(args.root), targets)
     started = time.monotonic()
     part, parts = _shard(args.shard)
     root = require_source_root(args.root)
+    if not args.names and parts == 1:
+        print("every variant is run, which takes minutes; with --list they are only told", file=sys.stderr)
     if args.jobs > 1:
         variants, broken = _run_in_processes(args)
     else:
         variants, broken = _run_here(args.names, root, part, parts)
     variants.sort(key=lambda variant: (WORST_FIRST.index(variant["verdict"]), variant["name"]))
     result = Result(variants, broken, time.monotonic() - started)
-    print(_as_json(result) if args.format == "json" else _as_text(result, list_caught=bool(args.names)))
+    in_format = {"json": lambda: _as_json(result), "text": lambda: _as_text(result, list_caught=bool(args.names))}
+    deliver(targets, lambda name: in_format[name]())
     return result.exit_code
+
+
+def list_variants(words: list[str], root: Path, targets: Sequence[Target]) -> int:
+    """Every variant and proposal of which a word (or a glob on its name) is true; 0. Raises UserInputError."""
+    broken = {module.module: module.error for module in import_variants(root)}
+    found = [
+        VARIANTS[name] for name in sorted(VARIANTS) if not words or any(map(partial(is_about, VARIANTS[name]), words))
+    ]
+    if not found:
+        near = next(filter(None, (meant(word, VARIANTS) for word in words)), "")
+        raise UserInputError(f"no variant is about {' or '.join(words)}", fix=near or "Leave the word out to see all.")
+    in_format = {"json": lambda: _list_json(found, broken), "text": lambda: "\n".join(_list_lines(found, broken))}
+    deliver(targets, lambda name: in_format[name]())
+    return 1 if broken else 0
+
+
+def is_about(variant: Variant, word: str) -> bool:
+    """Whether a glob is its name, or a word is in its name, in what it breaks or in a rule that catches it."""
+    texts = (variant.name, breaks(variant), variant.target, *variant.catches, *variant.closes)
+    wanted = word.casefold().replace("-", "_")
+    return fnmatch.fnmatchcase(variant.name, word) or any(wanted in text.casefold().replace("-", "_") for text in texts)
+
+
+def breaks(variant: Variant) -> str:
+    """Which bug it is, in a line."""
+    lines = (variant.replacement.__doc__ or "").strip().split("\n\n")[0].split()
+    return " ".join(lines)
+
+
+def _list_lines(found: list[Variant], broken: dict[str, str]) -> Iterator[str]:
+    yield from (f"cannot be imported: {module}: {error}" for module, error in sorted(broken.items()))
+    for variant in found:
+        yield f"{variant.name}  {breaks(variant)}".rstrip()
+        told = f"caught by {few(variant.catches)}" if variant.catches else f"no bug: closes {few(variant.closes)}"
+        yield f"    {told}"
+    bugs = sum(not variant.closes for variant in found)
+    more = f" and {len(found) - bugs} proposals" if len(found) > bugs else ""
+    try_one = "; try one with: mcp-harness run SCENARIO --variant NAME"
+    yield f"{bugs} variants{more}{try_one}; exit {1 if broken else 0}"
+
+
+def _list_json(found: list[Variant], broken: dict[str, str]) -> str:
+    document = {
+        "schema": LIST_SCHEMA,
+        "variants": [
+            {
+                "name": variant.name,
+                "breaks": breaks(variant),
+                "target": variant.target,
+                "catches": list(variant.catches),
+                "closes": list(variant.closes),
+            }
+            for variant in found
+        ],
+        "broken": broken,
+        "exit_code": 1 if broken else 0,
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1)
 
 
 def _run_here(globs: list[str], root: Path, part: int, parts: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -86,7 +158,7 @@ def _selected(globs: list[str]) -> list[Variant]:
     if not chosen:
         raise UserInputError(
             f"no known-bad variant is named {' or '.join(globs) or '*'}",
-            fix="Names are <file of scenarios/variants>.<function>, such as 'catalog.*'",
+            fix="Names are <file of scenarios/variants>.<function>, such as 'catalog.*'; --list WORD finds one",
         )
     return bugs
 

@@ -12,25 +12,34 @@ from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree
 
+from harness.cli.output import TEXT_OR_JSON, deliver, targets_of
 from harness.errors import HarnessFault, UserInputError
 from harness.vectors.checking import Report, check
 from harness.vectors.loading import TABLE_FILE, case_files, load_operations, registered, table
 from harness.vectors.reading import Read, read_vectors
 
+VECTOR_FORMATS = (*TEXT_OR_JSON, "junit")
 LIST_SCHEMA = "mcp-harness/vectors-list/1"
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def run(args: argparse.Namespace) -> int:
     """Dispatch on the action."""
+    targets = (
+        []
+        if args.action == "export"
+        else targets_of(args.format, VECTOR_FORMATS if args.action == "check" else TEXT_OR_JSON)
+    )
     broken = load_operations()
     match args.action:
         case "list":
-            print(_list_json() if args.format == "json" else _list_text())
+            deliver(targets, lambda name: _list_json() if name == "json" else _list_text())
         case "check":
             report = check(_read_files(args.files), args.op)
             _require_some(report, args.op)
-            _print_report(report, args.format)
+            deliver(targets, lambda name: _in_format(report, name))
+            for line in _problem_lines(report) if any(target.format == "json" for target in targets) else ():
+                print(line, file=sys.stderr)
             for module in broken:
                 print(f"{module.module} cannot be imported: {module.error}", file=sys.stderr)
             return report.exit_code
@@ -65,16 +74,13 @@ def _problem_lines(report: Report) -> list[str]:
     return lines
 
 
-def _print_report(report: Report, report_format: str) -> None:
-    match report_format:
+def _in_format(report: Report, name: str) -> str:
+    match name:
         case "json":
-            print(_report_json(report))
-            for line in _problem_lines(report):
-                print(line, file=sys.stderr)
+            return _report_json(report)
         case "junit":
-            print(_report_junit(report))
-        case _:
-            print(_report_text(report))
+            return _report_junit(report)
+    return _report_text(report)
 
 
 def _report_text(report: Report) -> str:

@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from fake_runtimes.profile import UnknownProfileError
 from harness.cli.keeping import keep, make_folder
-from harness.errors import CannotRunError, UserInputError
+from harness.cli.output import add_format, deliver, targets_of
+from harness.errors import UserInputError
 from harness.gate.spawn import Runtime, runtime_named
 from harness.inputs.files import display_path, read_text
 from harness.report.masking import MASK, mask
 from harness.report.safety import visible
 from harness.scenario.agreement import differences
+from harness.scenario.duration import require_time
 from harness.scenario.failure import (
     Failure,
     failure_of,
@@ -47,7 +49,8 @@ SAVED = (Verdict.FAIL, Verdict.TIMEOUT, Verdict.DEADLOCK, Verdict.CRASH)
 class Played(NamedTuple):
     """What was run: each report with its real seconds, who chose the order, which variant was in place, a hint.
 
-    `disputed` are the differences between two tiers, where both were played.
+    `disputed` are the differences between two tiers, where both were played, `skipped` the runtimes that were asked for
+    and that the scenario is not about.
     """
 
     scenario: Scenario
@@ -57,6 +60,7 @@ class Played(NamedTuple):
     variant: str | None
     hint: str = ""
     disputed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,19 +92,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--save", metavar="DIR", help="write a failure file there for each run that fails")
     parser.add_argument(
-        "--keep", metavar="DIR", help="write all files of each run there, and what each process printed, secrets masked"
+        "--keep",
+        metavar="DIR",
+        help="write all files of each run there, the rows of its store, and what each process printed, secrets masked",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 pass, 1 it fails, 2 unusable, 3 it is not about that runtime, 4 a fault of the harness."""
+    """0 pass, 1 it fails, 2 unusable or not about that runtime, 3 something is missing, 4 a fault of the harness."""
+    targets = targets_of(arguments.format)
     path = find(arguments.scenario)
     is_failure = is_failure_text(read_text(path))
     played = play_failure(path, arguments) if is_failure else play_scenario(path, arguments)
     verdict = worst([report.verdict for report, _ in played.reports] + [Verdict.FAIL for _ in played.disputed])
-    text = as_json(played, verdict) if arguments.format == "json" else as_text(played, with_points=arguments.points)
-    sys.stdout.write(text + "\n")
+    in_format = {
+        "json": lambda: as_json(played, verdict),
+        "text": lambda: as_text(played, with_points=arguments.points),
+    }
+    deliver(targets, lambda name: in_format[name]())
     for line in hints(played, arguments.save, arguments.keep):
         print(line, file=sys.stderr)
     return verdict.exit_code
@@ -111,6 +121,8 @@ def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
     scenario = load_scenario(path)
     runtimes = chosen_runtimes(scenario, arguments.runtime or ())
     tiers = chosen_tiers(arguments)
+    for runtime, tier in itertools.product(runtimes, tiers):
+        require_time(scenario, runtime, tier)
     for runtime, tier in itertools.product(runtimes, tiers) if arguments.keep is not None else ():
         place = kept_place(Path(arguments.keep), scenario, runtime, tier)
         if place.exists():
@@ -138,7 +150,8 @@ def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
                 tier=tier,
             )
             played.reports.append((report, time.perf_counter() - began))
-    return played._replace(disputed=tuple(disputed([report for report, _ in played.reports])))
+    differing = tuple(disputed([report for report, _ in played.reports]))
+    return played._replace(disputed=differing, skipped=skipped(scenario, arguments.runtime or ()))
 
 
 def disputed(reports: Iterable[Report]) -> Iterable[str]:
@@ -181,16 +194,29 @@ def play_failure(path: Path, arguments: argparse.Namespace) -> Played:
 
 
 def chosen_runtimes(scenario: Scenario, named: Iterable[str]) -> list[Runtime]:
-    """Those asked for, else all that the scenario names. Raises UserInputError and CannotRunError."""
+    """Those asked for that the scenario is about, else all that it names. Raises UserInputError where none is left."""
     try:
-        runtimes = [runtime_named(name) for name in named or scenario.runtimes]
+        asked = [runtime_named(name) for name in named or scenario.runtimes]
     except UnknownProfileError as error:
         raise UserInputError(f"--runtime: {error}") from None
-    for runtime in runtimes:
-        if not is_claimed(scenario, runtime):
-            about = ", ".join(scenario.runtimes)
-            raise CannotRunError(f"{scenario.file} says nothing of {runtime.label}: it is about {about}")
+    runtimes = [runtime for runtime in asked if is_claimed(scenario, runtime)]
+    if not runtimes:
+        raise UserInputError(
+            f"is about {about(scenario)}, not about {' and '.join(runtime.label for runtime in asked)}",
+            file=scenario.file,
+            fix=f"Use --runtime {scenario.runtimes[0]}.",
+        )
     return runtimes
+
+
+def about(scenario: Scenario) -> str:
+    """The runtimes that a scenario says something of."""
+    return " and ".join(filter(None, [", ".join(scenario.runtimes[:-1]), scenario.runtimes[-1]]))
+
+
+def skipped(scenario: Scenario, named: Iterable[str]) -> tuple[str, ...]:
+    """The runtimes that were asked for and that the scenario is not about."""
+    return tuple(name for name in named if not is_claimed(scenario, runtime_named(name)))
 
 
 def chosen_decisions(arguments: argparse.Namespace) -> Decisions | None:
@@ -240,6 +266,9 @@ def as_json(played: Played, verdict: Verdict) -> str:
 def hints(played: Played, folder: str | None, kept: str | None) -> Iterable[str]:
     """What else is to be said; failure files and the files of a run are written here."""
     yield from (f"mcp-harness: warning: {line}" for line in played.scenario.warnings)
+    if played.skipped:
+        number = f"{len(played.skipped)} runtime{'s' if len(played.skipped) > 1 else ''}"
+        yield f"mcp-harness: {number} skipped ({', '.join(played.skipped)}): it is about {about(played.scenario)}"
     yield from (f"mcp-harness: the tiers disagree: {line}" for line in played.disputed)
     if len({report.tier for report, _ in played.reports}) > 1 and not played.disputed:
         yield "mcp-harness: the tiers agree on verdict, expectations, invariants and the end of each session"
@@ -268,19 +297,24 @@ def kept_place(folder: Path, scenario: Scenario, runtime: Runtime, tier: str) ->
 def keep_files(report: Report, folder: Path) -> str:
     """Write what a run left, below a folder of its own; the answer is its path. Raises UserInputError.
 
-    `root` is the run's whole file system, `printed` what each process printed.
+    `root` is the run's whole file system, `rows` the orchestrator's store, a file for each table, `printed` what each
+    process printed.
     """
     place = kept_place(folder, report.scenario, report.runtime, report.tier)
     found = {f"root{path}": content.decode("utf-8", "replace") for path, content in report.files.items()}
+    found |= {
+        f"rows/{table}.json": json.dumps(rows, indent=2, ensure_ascii=False, default=str) + "\n"
+        for table, rows in report.rows.items()
+    }
     found |= {f"printed/{name.replace('/', '.').replace(' ', '.')}": text for name, text in report.printed.items()}
     for path, text in found.items():
-        keep(place / path, without_secrets(text, report.scenario), "--keep")
+        keep(place / path, without_secrets(text, report.scenario, report.issued), "--keep")
     return display_path(place)
 
 
-def without_secrets(text: str, scenario: Scenario) -> str:
-    """A text with the scenario's own secrets masked, and whatever else looks like one."""
-    values = [*scenario.secrets.values()]
+def without_secrets(text: str, scenario: Scenario, issued: Iterable[str] = ()) -> str:
+    """A text with the secrets of the scenario and those issued in its run masked, and what else looks like one."""
+    values = [*scenario.secrets.values(), *issued]
     values += [value for each in scenario.credentials for value in (each.access_token, each.refresh_token) if value]
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= SHORTEST_SECRET:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 
+from harness.cli.output import add_format, deliver, targets_of
 from harness.scenario.library import load_all
 from harness.scenario.model import Scenario
 from harness.scenario.rendering import list_document
@@ -16,16 +16,18 @@ WIDTH = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List them; 0, or 2 where one cannot be read."""
+    targets = targets_of(arguments.format)
     scenarios = load_all()
-    if arguments.format == "json":
-        sys.stdout.write(json.dumps(list_document(scenarios), indent=2) + "\n")
-    else:
-        sys.stdout.write("\n".join(lines(scenarios)) + "\n")
+    in_format = {
+        "json": lambda: json.dumps(list_document(scenarios), indent=2),
+        "text": lambda: "\n".join(lines(scenarios)),
+    }
+    deliver(targets, lambda name: in_format[name]())
     return 0
 
 

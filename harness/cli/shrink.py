@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.cli.keeping import keep
+from harness.cli.output import add_format, deliver, targets_of
 from harness.errors import UserInputError
 from harness.inputs.files import display_path
 from harness.requirements.patching import Patch
@@ -46,13 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=float, default=SECONDS, metavar="N", help=f"real time to spend (default: {SECONDS:g})"
     )
     parser.add_argument("--save", metavar="DIR", help="write the results there (default: beside FILE)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 it is smaller (or cannot be), 1 it does not fail as the file says, 2 unusable, 3 its variant is not here."""
     if not arguments.seconds > 0:
         raise UserInputError(f"--seconds is {arguments.seconds:g}", fix="Give a number above 0.")
+    targets = targets_of(arguments.format)
     path = Path(arguments.failure)
     failure = load_failure(path)
     folder = path.parent if arguments.save is None else Path(arguments.save)
@@ -67,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 1
-    text = json.dumps(document(result), indent=2) if arguments.format == "json" else "\n".join(lines(result))
-    sys.stdout.write(text + "\n")
+    in_format = {"json": lambda: json.dumps(document(result), indent=2), "text": lambda: "\n".join(lines(result))}
+    deliver(targets, lambda name: in_format[name]())
     return 0
 
 

@@ -15,7 +15,7 @@ from fake_servers.mcp.behaviour import Behaviour
 from fake_servers.mcp.http import NETWORK_ACTIONS, HttpServer
 from fake_servers.npm import npx
 from fake_servers.npm.registry import Package, split_spec
-from fake_servers.oauth import Protected
+from fake_servers.oauth import AuthorizationServer, Protected
 from fake_servers.oauth.profiles import profile_named
 from fake_servers.oauth.site import Place
 from harness.gate.spawn import Runtime
@@ -51,7 +51,8 @@ class Known(NamedTuple):
 
 
 class Site:
-    """The servers of one origin, by path. What is on no server's path goes to the only one there is, else is 404.
+    """The servers of one origin, by path. What is on no server's path goes to the only one there is, else to the
+    authorization server there, which has nothing there either and remembers it; else it is 404.
 
     `places` know by themselves what they serve, and are asked first: authorization servers and what they protect.
     """
@@ -70,7 +71,15 @@ class Site:
         if server is None:
             different = {id(each): each for each in self.by_path.values()}
             server = next(iter(different.values())) if len(different) == 1 else None
-        return Response(404) if server is None else server.handle(request, now, who)
+        taker = server or self._authorization(path)
+        return Response(404) if taker is None else taker.handle(request, now, who)
+
+    def _authorization(self, path: str) -> AuthorizationServer | None:
+        """The authorization server whose path is the longest above this one; of equal ones the first."""
+        there = [place for place in self.places if isinstance(place, AuthorizationServer)]
+        paths = [(urlsplit(each.issuer).path.rstrip("/"), each) for each in there]
+        fitting = [(above, each) for above, each in paths if path == above or path.startswith(f"{above}/")]
+        return max(fitting, key=lambda each: len(each[0]))[1] if fitting else next(iter(there), None)
 
 
 class Cast:

@@ -6,12 +6,11 @@ import functools
 import re
 from collections.abc import Collection
 
-from harness.gate.nearness import did_you_mean
 from harness.requirements.manifest import load_manifest
 from harness.requirements.source_tree import find_source_root
 from harness.scenario.document import Document
+from harness.scenario.hints import meant
 from harness.scenario.model import REAL
-from harness.scenario.vocabulary import NEAR
 
 VARIANTS = "scenarios/variants"
 _DECORATED = re.compile(r"^@(?:variant|proposal)\(.*?^(?:async )?def (\w+)\(", re.MULTILINE | re.DOTALL)
@@ -23,16 +22,14 @@ def check_claims(document: Document) -> None:
     for index, name in enumerate(tree.get("requirements", ())):
         known = load_manifest().requirements
         if name not in known:
-            near = did_you_mean(name, known, NEAR)
-            hint = f"Did you mean {near}?" if near else "mcp-harness dev requirements lists them."
+            hint = meant(name, known) or "mcp-harness dev requirements lists them."
             document.fail(("requirements", index), f"no requirement is called {name!r}", hint)
     if REAL in tree.get("tiers", ()):
         check_unsteered(document)
     for index, bug in enumerate(tree.get("old_bug", ())):
         variants = known_variants()
         if variants and bug["name"] not in variants:
-            near = did_you_mean(bug["name"], variants, NEAR)
-            hint = f"Did you mean {near}?" if near else "mcp-harness dev variants lists them."
+            hint = meant(bug["name"], variants) or "mcp-harness dev variants --list has them."
             document.fail(("old_bug", index, "name"), f"no known-bad variant is called {bug['name']!r}", hint)
 
 

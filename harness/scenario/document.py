@@ -16,11 +16,16 @@ from jsonschema.exceptions import ValidationError
 
 from harness.errors import UserInputError
 from harness.gate.nearness import did_you_mean
+from harness.scenario.hints import few, nearest
 from harness.scenario.positions import Path, Positions, positions
 
 SCHEMA_NAME = "scenario.schema.json"
 DOCS = "harness/scenario/README.md"
-CHOICES_SHOWN = 12
+TIMED = ("step", "server", "package", "credential", "fault", "hold", "authorization")
+"""Tables in which a key that ends with `seconds` is a time of the run."""
+NOT_TIMED = ("args", "where", "environment")
+"""What stands below these is somebody else's."""
+LONGEST_SECONDS = 10 * 365 * 24 * 60 * 60
 LIMITS = {
     "minimum": "at least",
     "maximum": "at most",
@@ -89,7 +94,30 @@ def parse(name: str, text: str) -> Document:
         told = [(fault.validator == "required", *_told(fault)) for fault in faults]
         _, path, what, fix = min(told, key=lambda each: (each[0], document.places.line(each[1])))
         document.fail(path, what, fix)
+    for rows in TIMED:
+        _check_times(document, tree.get(rows, ()), (rows,))
     return document
+
+
+def _check_times(document: Document, value: Any, path: Path) -> None:
+    """No wait is longer than clocks go, which end with the year 9999."""
+    if isinstance(value, dict):
+        free = NOT_TIMED if "edit" not in value else (*NOT_TIMED, "set")
+        for key, item in value.items():
+            if key not in free:
+                _check_times(document, item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _check_times(document, item, (*path, index))
+    elif isinstance(value, int | float) and abs(value) > LONGEST_SECONDS and is_time(path):
+        what = f"{_called(path)} is {_shown(value)}, more than ten years"
+        document.fail(path, what, f"Write at most {LONGEST_SECONDS}.")
+
+
+def is_time(path: Path) -> bool:
+    """Whether a place holds a number of seconds."""
+    key = next(str(part) for part in reversed(path) if isinstance(part, str))
+    return key == "advance" or key.endswith("seconds")
 
 
 def _not_toml(name: str, text: str, error: tomllib.TOMLDecodeError) -> UserInputError:
@@ -151,7 +179,7 @@ def _told(error: Any) -> tuple[Path, str, str]:
         case "additionalProperties":
             known = list(error.schema.get("properties", ()))
             key = next(key for key in error.instance if key not in known)
-            return (*path, key), f"{_called(path)} has no key `{key}`", _nearest(key, known)
+            return (*path, key), f"{_called(path)} has no key `{key}`", nearest(key, known)
         case "required":
             missing = next(key for key in error.validator_value if key not in error.instance)
             return path, f"{_called(path)} lacks `{missing}`", f"Add {missing} = ...; see {DOCS}."
@@ -162,7 +190,7 @@ def _told(error: Any) -> tuple[Path, str, str]:
             wanted = " or ".join(TYPES[name] for name in names)
             return path, f"{_called(path)} is {_shown(error.instance)}, not {wanted}", f"Make it {wanted}."
         case "enum":
-            return path, f"{_called(path)} is {_shown(error.instance)}", _nearest(error.instance, error.validator_value)
+            return path, f"{_called(path)} is {_shown(error.instance)}", nearest(error.instance, error.validator_value)
         case "const":
             return path, f"{_called(path)} is {_shown(error.instance)}", f"It must be {_shown(error.validator_value)}."
         case "anyOf":
@@ -191,17 +219,8 @@ def _kind_fault(path: Path, table: Any) -> tuple[str, str]:
     if not isinstance(table, Mapping):
         return f"{_called(path)} is {_shown(table)}, not a table", f"See {DOCS}."
     near = next((near for key in table if (near := did_you_mean(key, known))), None)
-    hint = f"Did you mean {near}?" if near else f"It needs one of {', '.join(known)}."
+    hint = f"Did you mean {near}?" if near else f"It needs one of {few(known)}."
     return f"{_called(path)} has no key that tells what it is", hint
-
-
-def _nearest(written: object, known: Iterable[Any]) -> str:
-    names = [str(each) for each in known]
-    near = did_you_mean(str(written), names, 0.6)
-    if near:
-        return f"Did you mean {near}?"
-    shown = ", ".join(names[:CHOICES_SHOWN])
-    return f"There are {shown}{', ...' if len(names) > CHOICES_SHOWN else ''}." if names else ""
 
 
 def _called(path: Path) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fake_servers.oauth.authorization import METHODS
+from fake_servers.oauth.provider import GRANTS
 from harness.scenario import model
 from harness.scenario.document import Document, kind_of
+from harness.scenario.happenings import HTTP_METHODS, RPC_METHODS
 from harness.scenario.matching import check_tool, one_of, read_match
 from harness.scenario.model import Expectation, Often
 from harness.scenario.positions import Path
@@ -20,6 +23,10 @@ TEXTS = ("contains", "lacks", "matches")
 OF_A_FILE = (*TEXTS, "absent", "mode")
 ROWS = ("sessions",)
 """The kinds of rows that a run stores."""
+OF_AUTHORIZATION = (*METHODS, *GRANTS, *HTTP_METHODS)
+"""What an authorization server can be asked: endpoints, grant types, methods of HTTP."""
+OF_MCP = (*RPC_METHODS, *HTTP_METHODS)
+"""The same of an MCP server: methods of JSON-RPC and of HTTP."""
 
 
 def read_expectation(document: Document, names: Vocabulary, index: int, table: Mapping[str, Any]) -> Expectation:
@@ -73,12 +80,20 @@ def read_received(names: Vocabulary, table: Mapping[str, Any], path: Path) -> mo
     """Requests to a remote or an authorization server."""
     if table["received"] in names.authorizations:
         often = read_often(names.document, table, path)
+        check_method(names, table, OF_AUTHORIZATION, path)
         return model.Received(table["received"], table.get("method", "*"), often)
     name = names.server(table["received"], (*path, "received"))
     if names.transports.get(name) == "stdio":
         fix = "mcp.received is the event of a process."
         names.document.fail((*path, "received"), f"{name} is no remote server", fix)
+    check_method(names, table, OF_MCP, path)
     return model.Received(name, table.get("method", "*"), read_often(names.document, table, path))
+
+
+def check_method(names: Vocabulary, table: Mapping[str, Any], known: Sequence[str], path: Path) -> None:
+    """Some request can be so. Raises UserInputError."""
+    if "method" in table:
+        one_of(names, f"request to {table['received']}", table["method"], known, (*path, "method"))
 
 
 def read_credential(names: Vocabulary, table: Mapping[str, Any], path: Path) -> model.CredentialIs:

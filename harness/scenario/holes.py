@@ -16,6 +16,10 @@ ONE_SESSION = "store-of-one-session"
 NO_LATER = "expires-no-later"
 NOT_READABLE = "store-not-readable"
 OLD_GRANT = "replaced-grant-comes-back"
+NAMES = (
+    READ_THEN_ROTATED, NOT_YET_WRITTEN, STALE_UNDER_RUNTIME, OVERWRITTEN, ANSWER_LOST, REPUBLISHED, OTHER_RUNTIME,
+    ONE_SESSION, NO_LATER, NOT_READABLE, OLD_GRANT,
+)  # fmt: skip
 
 
 class Walked(NamedTuple):

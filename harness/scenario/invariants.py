@@ -24,7 +24,11 @@ SESSIONS = "sessions"
 SHORTEST_SECRET = 6
 """A shorter value turns up by chance."""
 ENCODER = json.JSONEncoder(default=str, ensure_ascii=False)
-SECRET_FILE = re.compile(r"(?:credentials|tokens)\.json(?:\.unreadable)?(?:\.\d+-[0-9a-f]{8}\.tmp)?$")
+SECRET_FILE = re.compile(
+    r"(?:(?:credentials|tokens)\.json(?:\.unreadable)?"
+    + "".join(f"|/{re.escape(path)}" for path in CONFIG_FILES.values())
+    + r")(?:\.\d+-[0-9a-f]{8}\.tmp)?$"
+)
 """What is made for secrets, with what a killed writer leaves of it, which is private too (store-atomic-replace)."""
 OWN_EVENTS = ("spawn", "request")
 """What the simulation writes down for itself: command lines and addresses as they were used."""
@@ -105,9 +109,8 @@ def shown_texts(run: Run) -> Iterator[tuple[str, str]]:
             yield f"event {number} ({event.name})", ENCODER.encode(event.details)
     for key, values in stage.rows(SESSIONS).items():
         yield f"the row of session {key}", ENCODER.encode(values)
-    configs = tuple(f"/{path}" for path in CONFIG_FILES.values())
     for path, content in stage.files():
-        made_for_secrets = path.endswith(configs) or SECRET_FILE.search(path) or path.startswith(KEYRING)
+        made_for_secrets = SECRET_FILE.search(path) or path.startswith(KEYRING)
         if not made_for_secrets and path not in stage.given_files:
             yield path, content.decode("utf-8", "replace")
 

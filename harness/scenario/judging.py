@@ -65,6 +65,18 @@ def look(scene: Scene, check: model.Check) -> Seen:
     return _look(scene, check)._replace(of_run=_last_run(scene, check))
 
 
+def is_settled(check: model.Check) -> bool:
+    """Whether a check that was met once stays so whatever happens later: what has happened has happened."""
+    match check:
+        case model.EventHappens(often=often, between=between):
+            return often.at_most is None and between is None
+        case model.Received(often=often):
+            return often.at_most is None
+        case model.ExitIs(run=run) | model.RequestOffers(run=run):
+            return run is not None
+    return False
+
+
 def _last_run(scene: Scene, check: model.Check) -> int:
     if not isinstance(check, model.ExitIs | model.RequestOffers | model.ServerIs | model.OutputHas):
         return 0

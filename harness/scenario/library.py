@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.errors import UserInputError
 from harness.gate.nearness import did_you_mean
 from harness.requirements.source_tree import find_source_root
+from harness.scenario.hints import few
 from harness.scenario.model import Scenario
 from harness.scenario.reading import load_scenario
 
@@ -39,7 +40,7 @@ def find(text: str) -> Path:
     if name in known or len(matches) == 1:
         return known[name if name in known else matches[0]]
     if matches:
-        raise UserInputError(f"{text} may be any of {', '.join(matches)}", fix="Write one of them out.")
+        raise UserInputError(f"{text} may be any of {few(matches)}", fix="Write one of them out.")
     near = did_you_mean(name, known, 0.5)
     hint = f"Did you mean {near}?" if near else "mcp-harness scenarios lists them; a file's name ends in .toml."
     raise UserInputError(f"no scenario is called {text!r}", fix=hint)

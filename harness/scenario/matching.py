@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from harness.gate.nearness import did_you_mean
 from harness.scenario.document import DOCS
-from harness.scenario.happenings import ANYBODY, HAPPENINGS, Happening
+from harness.scenario.happenings import ANYBODY, HAPPENINGS, WORDS, Happening
+from harness.scenario.hints import few, meant, nearest
 from harness.scenario.model import Match
 from harness.scenario.naming import is_meant
 from harness.scenario.positions import Path
-from harness.scenario.vocabulary import NEAR, Vocabulary
+from harness.scenario.vocabulary import Vocabulary
 from harness.world.sites import ACTIONS, SIGNAL_NUMBERS
 
 _REPEATED = re.compile(r"#(\d+|[*?])")
@@ -27,8 +27,7 @@ def read_match(names: Vocabulary, table: Mapping[str, Any], path: Path) -> Match
     pattern = table["event"]
     found = {name: each for name, each in HAPPENINGS.items() if fnmatchcase(name, pattern)}
     if not found:
-        near = did_you_mean(pattern, HAPPENINGS, NEAR)
-        hint = f"Did you mean {near}?" if near else f"{DOCS} lists them all."
+        hint = meant(pattern, HAPPENINGS) or f"{DOCS} lists them all."
         names.document.fail((*path, "event"), f"no event is called {pattern!r}", hint)
     where = table.get("where", {})
     check_where(names, pattern, found.values(), where, (*path, "where"))
@@ -46,8 +45,7 @@ def check_where(
     known = dict.fromkeys(field for each in kinds for field in each.fields)
     for key in where:
         if key not in known:
-            near = did_you_mean(key, known, NEAR)
-            hint = f"Did you mean {near}?" if near else f"It has {', '.join(known)}."
+            hint = nearest(key, known, lead="It has")
             names.document.fail((*path, key), f"the event {pattern} has no field `{key}`", hint)
     whole = next((each.fields for each in kinds if all(key in each.fields for key in where)), None)
     if whole is None:
@@ -77,17 +75,19 @@ def check_value(names: Vocabulary, kind: str, key: str, value: Any, path: Path) 
             one_of(names, "signal", value, SIGNAL_NUMBERS, path)
         case "action":
             one_of(names, "action", value, ACTIONS, path)
+        case "authorization":
+            one_of(names, "authorization server", value, names.authorizations, path)
         case "actor":
             check_actor(names, value, path)
+        case word if word in WORDS:
+            one_of(names, word, value, WORDS[word], path)
 
 
 def one_of(names: Vocabulary, what: str, pattern: str, known: Iterable[str], path: Path) -> None:
     """The glob means at least one of what there is."""
-    there = sorted(known)
+    there = list(known) if isinstance(known, tuple) else sorted(known)
     if not any(fnmatchcase(name, pattern) for name in there):
-        near = did_you_mean(pattern, there, NEAR)
-        hint = f"Did you mean {near}?" if near else f"There are {', '.join(there)}."
-        names.document.fail(path, f"no {what} is called {pattern!r}", hint if there else f"See {DOCS}.")
+        names.document.fail(path, f"no {what} is called {pattern!r}", nearest(pattern, there) or f"See {DOCS}.")
 
 
 def check_actor(names: Vocabulary, pattern: str, path: Path, roles: tuple[str, ...] = ANYBODY, event: str = "") -> None:
@@ -112,10 +112,9 @@ def check_actor(names: Vocabulary, pattern: str, path: Path, roles: tuple[str, .
             path, f"{event} never happens to {pattern!r}, a {elsewhere}", f"It happens to a {wanted}; see {DOCS}."
         )
     known = {part for role in roles for actor in names.actors[role] for part in (actor, actor.rpartition("/")[2])}
-    near = did_you_mean(bare, known, NEAR)
-    shown = ", ".join([*names.sessions, *names.desk, *names.families])
+    shown = few([*names.sessions, *names.desk, *names.families])
     below = f"{next(iter(names.sessions), 'S')}/*"
-    hint = f"Did you mean {near}?" if near else f"There are {shown}, servers, and globs such as {below}."
+    hint = meant(bare, known) or f"There are {shown}, servers, and globs such as {below}."
     names.document.fail(path, f"nobody can be called {pattern!r}", hint)
 
 
@@ -125,6 +124,5 @@ def check_tool(names: Vocabulary, written: str, path: Path) -> None:
     names.server(server, path)
     known = names.tools.get(server)
     if slash and known is not None and tool not in known:
-        near = did_you_mean(tool, known, NEAR)
-        hint = f"Did you mean {server}/{near}?" if near else f"It has {', '.join(known) or 'none'}."
+        hint = nearest(tool, sorted(known), lead="It has", before=f"{server}/") or "It has none."
         names.document.fail(path, f"server {server} has no tool {tool!r}", hint)

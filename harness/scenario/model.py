@@ -46,8 +46,8 @@ class Credential(NamedTuple):
 class AuthorizationFacts(NamedTuple):
     """An authorization server: its URL, which provider it behaves like, and in what it differs from that.
 
-    `answers` are what the first requests to an endpoint get, `always` what all later ones do. `clients` are
-    registered there already.
+    `answers` are what the first requests to an endpoint get, `always` what all later ones do. Each has to come into
+    play, unless they are `drawn`. `clients` are registered there already.
     """
 
     name: str
@@ -57,6 +57,7 @@ class AuthorizationFacts(NamedTuple):
     answers: Mapping[str, tuple[Any, ...]] = {}
     always: Mapping[str, Any] = {}
     clients: tuple[Mapping[str, Any], ...] = ()
+    drawn: bool = False
 
 
 class Protection(NamedTuple):
@@ -201,13 +202,17 @@ class RunJob(NamedTuple):
 
 
 class Provide(NamedTuple):
-    """An authorization server is another one from now on: facts of its provider, its answers, what it revokes."""
+    """An authorization server is another one from now on: facts of its provider, its answers, what it revokes.
+
+    What is scripted here has to come into play, unless it is `drawn`.
+    """
 
     authorization: str
     set: Mapping[str, Any] = {}
     answers: Mapping[str, tuple[Any, ...]] = {}
     always: Mapping[str, Any] = {}
     revokes: str = ""
+    drawn: bool = False
 
 
 Action = Start | Advance | Kill | Edit | Select | Write | Remove | Await | Authorize | RunJob | Provide

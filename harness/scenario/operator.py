@@ -14,6 +14,7 @@ from harness.reference.oauth.deps import OAuthDeps
 from harness.reference.session.jobs import TABLE as JOBS
 from harness.reference.session.selection_edit import edit_selection
 from harness.scenario import model
+from harness.scenario.authorization import changes
 from harness.scenario.desk import CronJob, WebJob, settings_of
 from harness.scenario.model import CLONES, HOME, Scenario
 from harness.scenario.naming import OPERATOR, is_match, is_meant, session_of
@@ -39,6 +40,7 @@ class Operator:
         self.scenario, self.runtime, self.stage, self.look = scenario, runtime, stage, look
         self.catalog: dict[str, Any] = dict(scenario.catalog)
         self.starts: dict[str, model.Start] = {}
+        self.step = 0
         self.gave_up = ""
         self.missed: list[str] = []
         self.left_behind: tuple[Party, ...] = ()
@@ -47,6 +49,7 @@ class Operator:
         """All steps, then a time for everything to settle; what is alive then is noted and ended."""
         for number, step in enumerate(self.scenario.steps, 1):
             if applies(step.only_on, self.runtime):
+                self.step = number
                 try:
                     await self._do(world, step.action)
                 except GaveUpError as error:
@@ -171,7 +174,7 @@ class Operator:
                     action, dict(self.catalog), self.scenario.secrets, settings, self._environment
                 )
             case model.RunJob(job=name):
-                world.events.emit("step.job", job=name)
+                world.events.emit("step.job", job=name, seconds=action.seconds)
                 job = CronJob(name, action.seconds, self._environment)
             case model.Provide():
                 self._provide(world, action)
@@ -197,9 +200,10 @@ class Operator:
 
     def _provide(self, world: World, action: model.Provide) -> None:
         name = action.authorization
-        world.events.emit("step.provider", authorization=name, set=sorted(action.set), revokes=action.revokes)
+        facts = sorted(action.set)
+        world.events.emit("step.provider", authorization=name, set=facts, says=changes(action), revokes=action.revokes)
         authorizations = self.stage.cast.authorizations
-        authorizations.change(name, action.set, action.answers, action.always)
+        authorizations.change(action, f"[[step]] {self.step}")
         if action.revokes and not authorizations.revoke(name, self._tokens_of(action.revokes)):
             self.missed.append(f"{name} has nothing of {action.revokes} to revoke")
 

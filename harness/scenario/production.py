@@ -8,13 +8,18 @@ from typing import Any, NamedTuple
 
 from harness.errors import CannotRunError
 from harness.gate.spawn import Runtime, runtime_named
+from harness.reference.credentials import attempts
 from harness.reference.credentials.row import TABLE, row_values
+from harness.reference.oauth import flows, requirement
+from harness.reference.session import jobs
+from harness.reference.session import rows as sessions
 from harness.scenario import chain_invariants, invariants, model
 from harness.scenario.cast import RUNTIME_PROGRAMS, Cast, Known
 from harness.scenario.credentials import store_credentials, stored_rows
+from harness.scenario.duration import require_time
 from harness.scenario.holes import Walked
 from harness.scenario.invariants import Finding
-from harness.scenario.judging import Scene, Seen, look
+from harness.scenario.judging import Scene, Seen, is_settled, look
 from harness.scenario.model import CLONES, CODEX_HOME, HOME, MODEL, REAL, Expectation, Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.operator import Operator, applies
@@ -24,6 +29,10 @@ from harness.scenario.variants import in_force
 from harness.scenario.verdicts import Verdict
 from harness.world import WorldFault
 from harness.world.model import Decision, Decisions, Divergence, Event, Hold, Recording
+
+TABLES = (TABLE, attempts.TABLE, flows.TABLE, requirement.TABLE, sessions.TABLE, jobs.TABLE)
+"""Those of the orchestrator's store."""
+CUT_OFF = "the run was cut off before it could be told"
 
 
 class Judged(NamedTuple):
@@ -39,7 +48,8 @@ class Report(NamedTuple):
     `seconds` is virtual time until the last of them, the time to settle included. `detail` says why a verdict is
     neither pass nor fail, with a line for each reason. `kept` is what the holds did. `holes` counts the accepted ones.
     `decisions` replay the run; `trace_digest` is equal for equal runs. `files` are all that were there in the end,
-    `printed` what each actor printed (`ACTOR stdout`), both where they were asked for. `variant` is the known-bad one
+    `rows` what the store held by table and key, `printed` what each actor printed (`ACTOR stdout`), `issued` the
+    secrets that authorization servers gave out; all where they were asked for. `variant` is the known-bad one
     that was in place.
     """
 
@@ -60,7 +70,9 @@ class Report(NamedTuple):
     points: tuple[Point, ...] = ()
     kept: tuple[Kept, ...] = ()
     files: Mapping[str, bytes] = {}
+    rows: Mapping[str, Mapping[str, Mapping[str, Any]]] = {}
     printed: Mapping[str, str] = {}
+    issued: tuple[str, ...] = ()
     variant: str = ""
 
     @property
@@ -85,13 +97,15 @@ def play(
     Without `decisions` it is the calmest run. `notes_points` keeps every switch point, `keeps_files` what was written
     and printed. Processes of the operating
     system take no decisions: at the tiers `process` and `real` there is neither a seed nor a replay.
-    Raises fake_runtimes.profile.UnknownProfileError, and CannotRunError where a tier lacks a package or a program.
+    Raises fake_runtimes.profile.UnknownProfileError, CannotRunError where a tier lacks a package or a program, and
+    UserInputError where it has less time than the steps wait for.
     """
     on = runtime_named(runtime) if isinstance(runtime, str) else runtime
     if not is_claimed(scenario, on):
         named = ", ".join(scenario.runtimes)
         reason = f"the scenario is about {named}, not {on.label}"
         return Report(scenario, on, Verdict.NOT_APPLICABLE, reason, tier=tier)
+    require_time(scenario, on, tier)
     if tier == MODEL:
         production: Production = ModelProduction(scenario, on, decisions, seed, notes_points=notes_points)
     else:
@@ -168,7 +182,13 @@ class Production(ABC):
         """The servers as the runtime knows them."""
         return self.cast.known
 
+    def is_cut_off(self) -> bool:
+        """Whether the time for the run is over, so that the rest of the steps are none."""
+        return False
+
     def _look_after(self, step: int) -> None:
+        if self.is_cut_off():
+            return
         for number, expectation in enumerate(self.expectations):
             if expectation.after == step and not isinstance(expectation.check, model.InvariantHolds):
                 self.seen[number] = look(self.scene, expectation.check)
@@ -193,13 +213,23 @@ class Production(ABC):
         """Run and judge."""
         try:
             report = self._judged(self.perform())
-            return report._replace(files=dict(self.theatre.files()), printed=self._printed()) if keeps_files else report
+            return report._replace(**self._left()) if keeps_files else report
         except Divergence as divergence:
             return self._report(Verdict.DIVERGENCE, str(divergence))
         except WorldFault as fault:
             return self._report(Verdict.HARNESS_ERROR, str(fault))
         finally:
             self.close()
+
+    def _left(self) -> dict[str, Any]:
+        """The fields of a report that tell what the run has left."""
+        rows = {table: self.theatre.rows(table) for table in TABLES}
+        return {
+            "files": dict(self.theatre.files()),
+            "rows": {table: found for table, found in rows.items() if found},
+            "printed": self._printed(),
+            "issued": tuple(value for _, value in self.cast.authorizations.secrets()),
+        }
 
     def _printed(self) -> dict[str, str]:
         """What each actor printed, by its name and the stream."""
@@ -212,8 +242,9 @@ class Production(ABC):
 
     def _judged(self, ending: Ending) -> Report:
         found = invariants.judge(invariants.Run(self.theatre, self.operator.left_behind))
+        is_whole = ending.verdict == "done" and not self.operator.gave_up
         judged = tuple(
-            Judged(expectation, self._seen(number, expectation, found))
+            Judged(expectation, self._seen(number, expectation, found, is_whole=is_whole))
             for number, expectation in enumerate(self.expectations)
         )
         verdict, detail = self._verdict(ending, judged, tuple(found.values()))
@@ -226,16 +257,21 @@ class Production(ABC):
             trace_digest=ending.trace_digest,
         )
 
-    def _seen(self, number: int, expectation: Expectation, found: dict[str, Finding]) -> Seen:
+    def _seen(self, number: int, expectation: Expectation, found: dict[str, Finding], *, is_whole: bool) -> Seen:
+        """What came of an expectation. In a run that was cut off nothing is met that its rest could have undone."""
         check = expectation.check
-        if isinstance(check, model.InvariantHolds):
-            finding = found[check.name]
-            return Seen(finding.holds is True, finding.detail or "nothing put it to the test", finding.events)
         if number in self.seen:
             return self.seen[number]
-        if expectation.after is not None:
+        if expectation.after is not None and not isinstance(check, model.InvariantHolds):
             return Seen(met=False, instead=f"step {expectation.after} was not reached")
-        return look(self.scene, check)
+        if isinstance(check, model.InvariantHolds):
+            finding = found[check.name]
+            seen = Seen(finding.holds is True, finding.detail or "nothing put it to the test", finding.events)
+        else:
+            seen = look(self.scene, check)
+        if seen.met and not is_whole and not is_settled(check):
+            return seen._replace(met=False, instead=CUT_OFF)
+        return seen
 
     def _verdict(self, ending: Ending, judged: tuple[Judged, ...], found: tuple[Finding, ...]) -> tuple[Verdict, str]:
         """The verdict and, where it is neither pass nor fail, why."""
@@ -252,6 +288,10 @@ class Production(ABC):
         fallen = [each for each in judged if not each.seen.met]
         if any(not each.expectation.warns for each in fallen) or any(each.holds is False for each in found):
             return Verdict.FAIL, ""
+        # Whether an answer is asked for is up to those who are tested: what fell because of that has fallen.
+        unmet = list(self.cast.authorizations.unmet())
+        if unmet:
+            return Verdict.UNTESTABLE, "\n".join(unmet)
         return (Verdict.WARN if fallen else Verdict.PASS), ""
 
     def _untested(self, holds: Sequence[Hold], judged: Sequence[Judged]) -> list[str]:  # noqa: ARG002 - others need it

@@ -9,7 +9,6 @@ from typing import Any
 
 from fake_servers.mcp.behaviour import Behaviour, from_table
 from harness.errors import UserInputError
-from harness.gate.nearness import did_you_mean
 from harness.inputs.files import display_path, read_document, read_text
 from harness.reference.catalog.roots import read_roots
 from harness.scenario import facts, model
@@ -26,11 +25,13 @@ from harness.scenario.granting import (
 )
 from harness.scenario.granting import check_names as check_granted
 from harness.scenario.happenings import PROCESSES
+from harness.scenario.hints import few, meant
+from harness.scenario.idle import idle
 from harness.scenario.matching import check_actor, read_match
 from harness.scenario.model import TIME_SCALE, Scenario
 from harness.scenario.positions import Path as Place
 from harness.scenario.stepping import check_order, read_step
-from harness.scenario.vocabulary import NEAR, Vocabulary, checked_runtime, checked_runtimes, inside
+from harness.scenario.vocabulary import Vocabulary, checked_runtime, checked_runtimes, inside
 from harness.world import Response
 from harness.world.model import Fault
 
@@ -110,7 +111,7 @@ class Reader:
             time_scale=float(tree.get("time_scale", TIME_SCALE)),
             struck=tuple(self.names.server(name, ("struck",)) for name in tree.get("struck", ())),
             old_bugs=tuple(self._old_bug(index, table) for index, table in self._tables("old_bug")),
-            warnings=tuple(self._unused()),
+            warnings=tuple(self._idle()),
             file=document.name,
             text=document.text,
         )
@@ -224,7 +225,7 @@ class Reader:
         possible = facts.STRIKES.get(transport)
         if possible is not None and table["action"] not in possible:
             what = f"{table['action']} cannot strike {table['server']}, a {transport} server"
-            self.document.fail((*path, "action"), what, f"There are {', '.join(sorted(possible))}.")
+            self.document.fail((*path, "action"), what, f"There are {few(sorted(possible))}.")
 
     def _hold(self, index: int, table: Mapping[str, Any]) -> model.HoldFacts:
         path = ("hold", index)
@@ -291,22 +292,10 @@ class Reader:
             if isinstance(step.action, model.Edit) and step.action.set
         ]
         if edit.entry not in (*self.catalog, *added) and not {"command", "url"} & {*edit.set}:
-            near = did_you_mean(edit.entry, self.catalog, NEAR)
-            hint = f"Did you mean {near}?" if near else "A new entry needs a command or a url."
+            hint = meant(edit.entry, self.catalog) or "A new entry needs a command or a url."
             self.document.fail((*path, "edit"), f"the catalog has no {edit.entry!r}", hint)
 
-    def _unused(self) -> Iterator[str]:
+    def _idle(self) -> Iterator[str]:
         """Tables that change nothing: a line with its place each."""
-        used, texts = facts.used(self.steps), self.names.texts
-        owners = {table.get("server") for table in self.tree.get("package", {}).values()}
-        for name in self.tree.get("server", {}):
-            there = used is None or name in used or name in owners or any(name in text for text in texts)
-            if not there:
-                yield self._warning(("server", name), f"[server.{name}]: no session is given this server")
-        started = self._started()
-        for name in self.tree.get("package", {}):
-            if name not in started and not any(name in text for text in texts):
-                yield self._warning(("package", name), f"[package.{name}]: no entry starts this package")
-
-    def _warning(self, path: Place, what: str) -> str:
-        return f"{self.document.name}:{self.document.places.line(path)}: {what}"
+        for path, what in idle(self.names, self.steps, self.servers, self._started()):
+            yield f"{self.document.name}:{self.document.places.line(path)}: {what}"

@@ -7,7 +7,8 @@ from typing import Any
 
 from harness.scenario.model import Scenario
 from harness.scenario.production import Judged, Report
-from harness.scenario.telling import told
+from harness.scenario.telling import Teller
+from harness.scenario.timeline import quitters
 from harness.scenario.trees import plain
 from harness.scenario.verdicts import Verdict
 
@@ -39,7 +40,7 @@ def run_document(
 
 
 def _run(report: Report, real_seconds: float) -> dict[str, Any]:
-    quitters = {name for name, each in report.scenario.servers.items() if each.exits != "never"}
+    teller = Teller(quitters(report.scenario))
     return {
         "runtime": report.runtime.label,
         "tier": report.tier,
@@ -61,7 +62,7 @@ def _run(report: Report, real_seconds: float) -> dict[str, Any]:
                 "at_seconds": round(event.at_seconds - report.started_seconds, 6),
                 "actor": event.actor,
                 "event": event.name,
-                "text": told(event, quitters),
+                "text": teller.tell(event),
                 "fields": plain(event.details),
             }
             for number, event in enumerate(report.events)

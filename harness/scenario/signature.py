@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from harness.scenario import model
 from harness.scenario.invariants import Finding
-from harness.scenario.naming import plain
+from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.production import Judged, Report
 from harness.scenario.verdicts import Verdict
 
 EXPECTATION, INVARIANT, RUN = "expectation", "invariant", "run"
+_WORD = re.compile(r"[\w@./#-]*\w")
 _NUMBERED = re.compile(r"([-#])\d+\b")
 _CODE = re.compile(
     r"\b(E[A-Z]{4,}|ERR_[A-Z_]+|MODULE_NOT_FOUND|Permission denied|Connection closed|connection closed|timed out)\b"
@@ -75,12 +76,23 @@ def _subject(judged: Judged) -> str:
 
 
 def _struck(report: Report, finding: Finding) -> str:
-    """The actor whose event broke an invariant, without its session: sessions of one kind are alike."""
+    """Whom a broken invariant is about, without its session (sessions of one kind are alike): whoever its own words
+    name first, so that a campaign names the same one as the run; else the actor of the event that broke it.
+    """
+    for word in _WORD.findall(finding.detail):
+        if word in _somebody(report):
+            return plain(word).rpartition("/")[2]
     if not finding.events:
         return ""
     event = report.events[finding.events[-1]]
     server = event.details.get("server")
     return str(server or plain(event.actor).rpartition("/")[2])
+
+
+def _somebody(report: Report) -> set[str]:
+    """All who can be named: actors with and without their numbers, servers, authorization servers."""
+    actors = {event.actor for event in report.events} - {OPERATOR}
+    return {*actors, *map(plain, actors), *report.scenario.catalog, *report.scenario.authorizations}
 
 
 def alike(text: str) -> str:

@@ -64,7 +64,7 @@ def read_without_session(document: Document, kind: str, table: Mapping[str, Any]
     changes = (table.get("set", {}), answers, table.get("always", {}), table.get("revokes", ""))
     if not any(changes):
         document.fail(path, f"nothing changes for {table['provider']}", "Add set, answers, always or revokes.")
-    return model.Provide(table["provider"], *changes)
+    return model.Provide(table["provider"], *changes, table.get("drawn", False))
 
 
 def read_start(document: Document, table: Mapping[str, Any], path: Path, *, again: bool) -> model.Start:

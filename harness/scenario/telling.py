@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from harness.scenario.desk import ROTATE_ACCOUNT
+from harness.scenario.happenings import RUNTIMES
 from harness.scenario.model import HOME
 from harness.scenario.naming import plain
 from harness.world.model import Event
@@ -17,8 +19,33 @@ RUNTIME_DEPTH = 2
 Details = Mapping[str, Any]
 
 
+class Teller:
+    """Tells the events of one run, one after the other: what some say depends on what was before.
+
+    `quitters` are servers that end by themselves.
+    """
+
+    def __init__(self, quitters: Collection[str] = ()) -> None:
+        self.quitters = quitters
+        self._launched: set[str] = set()
+
+    def tell(self, event: Event) -> str:
+        """What an event says; empty for one that is left out."""
+        if event.name == "spawn" and is_launch(event):
+            self._launched.add(event.actor)
+        if event.name == "session.ended" and event.actor not in self._launched:
+            return f"ends without a run of its runtime ({event.details['exit_code']})"
+        return told(event, self.quitters)
+
+
+def is_launch(event: Event) -> bool:
+    """Whether a session starts its runtime; what it starts besides is a tool of its own."""
+    _, slash, program = plain(str(event.details["child"])).rpartition("/")
+    return "/" not in event.actor and bool(slash) and program in RUNTIMES
+
+
 def told(event: Event, quitters: Collection[str] = ()) -> str:
-    """What an event says; empty for one that is left out. `quitters` are servers that end by themselves."""
+    """What an event says by itself; empty for one that is left out."""
     if event.name == "ended":
         return _ended(event, quitters)
     if event.name in UNTOLD:
@@ -124,9 +151,18 @@ def _authorizing(details: Details) -> str:
 
 
 def _providing(details: Details) -> str:
-    parts = [f"is another one: {some(details['set'])}"] if details["set"] else []
+    parts = [f"changes: {clipped(details['says'])}"] if details["says"] else []
     parts += [f"revokes the tokens of {details['revokes']}"] if details["revokes"] else []
-    return f"{details['authorization']} {' and '.join(parts) or 'answers otherwise'}"
+    return f"{details['authorization']} {' and '.join(parts)}"
+
+
+def _working(details: Details) -> str:
+    """Once, or by the clock: then nobody knows yet whether anything comes due."""
+    if details["job"] == ROTATE_ACCOUNT:
+        return "the account that Claude is signed in with becomes another"
+    if not details["seconds"]:
+        return f"the scheduler runs the job {details['job']} once"
+    return f"the scheduler works for {details['seconds']:g} s: the job {details['job']} whenever it comes due"
 
 
 def _answered(details: Details) -> str:
@@ -157,7 +193,7 @@ TELLERS: Mapping[str, Callable[[Details], str]] = {
     "step.remove": lambda details: f"removes {home(details['path'])}",
     "session.prepared": _prepared,
     "step.authorize": _authorizing,
-    "step.job": lambda details: f"the scheduler runs the job {details['job']}",
+    "step.job": _working,
     "step.provider": _providing,
     "session.blocked": lambda details: f"is not started: {some(details['servers'])} must be authorized first",
     "session.resumed": lambda details: f"lets the session go on: {some(details['servers'])} is authorized",

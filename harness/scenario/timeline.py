@@ -12,7 +12,7 @@ from harness.scenario.model import MODEL, REAL, Scenario
 from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.operator import applies
 from harness.scenario.production import Judged, Report
-from harness.scenario.telling import clipped, told
+from harness.scenario.telling import Teller, clipped
 
 WHO_WIDTH = 16
 CALM = "calmest order"
@@ -50,32 +50,47 @@ def story(report: Report) -> list[str]:
     if not rows:
         return []
     width = max(WHO_WIDTH, *(len(who) for _, who, _ in rows))
-    return [f"   virtual   {'who':<{width}}  what", *(f"   {at}   {who:<{width}}  {text}" for at, who, text in rows)]
+    return in_columns(
+        [("virtual", f"{'who':<{width}}  what"), *((at, f"{who:<{width}}  {text}") for at, who, text in rows)]
+    )
+
+
+def in_columns(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines that begin with a time; those of a run of hours are longer."""
+    width = max(len(at) for at, _ in rows)
+    return [f"   {at:>{width}}   {text}" for at, text in rows]
 
 
 def told_in_order(report: Report) -> Iterator[tuple[float, str, str]]:
     """When, who and what: the events, and between them what the holds did."""
-    quitters = {name for name, each in report.scenario.servers.items() if each.exits != "never"}
+    teller = Teller(quitters(report.scenario))
     kept = list(report.kept)
     for number, event in enumerate(report.events):
         while kept and kept[0].events <= number:
             yield kept[0].at_seconds, kept[0].actor, kept[0].text
             kept.pop(0)
-        yield event.at_seconds - report.started_seconds, event.actor, told(event, quitters)
+        yield event.at_seconds - report.started_seconds, event.actor, teller.tell(event)
     yield from ((each.at_seconds, each.actor, each.text) for each in kept)
+
+
+def quitters(scenario: Scenario) -> set[str]:
+    """The servers that end by themselves."""
+    return {name for name, each in scenario.servers.items() if each.exits != "never"}
 
 
 def points(report: Report) -> list[str]:
     """Every switch point of a run: where a hold can keep an actor, and where a fault may strike."""
     width = max([WHO_WIDTH, *(len(point.actor) for point in report.points)])
-    rows = [f"   {clock(each.at_seconds)}   {each.actor:<{width}}  {each.label}" for each in report.points]
-    return [f"   virtual   {'actor':<{width}}  at", *rows]
+    rows = [(clock(each.at_seconds), f"{each.actor:<{width}}  {each.label}") for each in report.points]
+    return in_columns([("virtual", f"{'actor':<{width}}  at"), *rows])
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds with a tenth."""
+    """Minutes and seconds with a tenth, behind hours where there are any: `02:03.4`, `1:02:03.4`."""
     tenths = int(seconds * 10 + 1e-6)
-    return f"{tenths // 600:02d}:{tenths % 600 // 10:02d}.{tenths % 10}"
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    return f"{f'{hours}:' if hours else ''}{minutes:02d}:{rest // 10:02d}.{rest % 10}"
 
 
 def short(actor: str, *, alone: bool) -> str:

@@ -11,6 +11,7 @@ from harness.gate.nearness import did_you_mean
 from harness.requirements.patching import Patch, TargetMissingError
 from harness.requirements.source_tree import import_variants, require_source_root
 from harness.requirements.variants import VARIANTS, Variant
+from harness.scenario.hints import few
 
 _IN_FORCE: ContextVar[Variant | None] = ContextVar("variant", default=None)
 
@@ -33,11 +34,9 @@ def find_variant(name: str) -> Variant:
     if len(found) == 1:
         return VARIANTS[found[0]]
     if found:
-        raise UserInputError(
-            f"--variant {name}: several are called so: {', '.join(sorted(found))}", fix="Name its file."
-        )
+        raise UserInputError(f"--variant {name}: several are called so: {few(sorted(found))}", fix="Name its file.")
     near = did_you_mean(wanted, VARIANTS, 0.5)
-    hint = f"Did you mean {near}?" if near else "mcp-harness dev variants lists them."
+    hint = f"Did you mean {near}?" if near else "mcp-harness dev variants --list has them."
     raise UserInputError(f"--variant {name}: there is none of that name", fix=hint)
 
 

@@ -11,16 +11,14 @@ from functools import cached_property
 from typing import Any
 
 from fake_runtimes.profile import UnknownProfileError, parse_runtime
-from harness.gate.nearness import did_you_mean
 from harness.reference.selection.zimmer import SELF_SESSION, ZIMMER
 from harness.scenario.document import Document
 from harness.scenario.happenings import OPERATOR_ROLE, RUNTIME, SERVER, SESSION
+from harness.scenario.hints import few, meant, nearest
 from harness.scenario.model import Match
 from harness.scenario.naming import OPERATOR
 from harness.scenario.positions import Path
 
-NEAR = 0.6
-"""How like a name must be to be offered instead of a slip."""
 HELPERS = ("npx", "npm", "node", "sh")
 """Programs that stand between a runtime and its server."""
 _WORD = re.compile(r"[\w@./-]+")
@@ -76,24 +74,23 @@ class Vocabulary:
         if not known and is_glob:
             known = any(fnmatchcase(each, name) for each in (*self.servers, ZIMMER, SELF_SESSION, *self.words))
         if not known:
-            near = did_you_mean(name, self.servers, NEAR)
-            hint = f"Did you mean {near}?" if near else "Add it to the catalog."
+            hint = meant(name, self.servers) or "Add it to the catalog."
             self.document.fail(path, f"no server is called {name!r}", hint)
         return name
 
     def session(self, name: str | None, path: Path, *, needed: bool = False) -> str | None:
         """The name, if there is such a session; `needed` where several leave it open which is meant."""
         if name is None and needed and len(self.sessions) > 1:
-            self.document.fail(path, "it does not say which session", f"Add session = {' or '.join(self.sessions)!r}.")
+            fix = f"Add session = ...; there are {few(self.sessions)}."
+            self.document.fail(path, "it does not say which session", fix)
         if name is not None and name not in self.sessions:
-            self.document.fail(path, f"no session is called {name!r}", f"There are {', '.join(self.sessions)}.")
+            self.document.fail(path, f"no session is called {name!r}", nearest(name, self.sessions))
         return name
 
     def authorization(self, name: str, path: Path) -> str:
         """The name, if there is such an authorization server."""
         if name not in self.authorizations:
-            near = did_you_mean(name, self.authorizations, NEAR)
-            hint = f"Did you mean {near}?" if near else f"Add [authorization.{name}]."
+            hint = meant(name, self.authorizations) or f"Add [authorization.{name}]."
             self.document.fail(path, f"no authorization server is called {name!r}", hint)
         return name
 
@@ -104,7 +101,7 @@ class Vocabulary:
         numbers = {name: number for number, name in enumerate(self.steps, 1) if name}
         number = written if isinstance(written, int) else numbers.get(str(written), 0)
         if not 1 <= number <= len(self.steps):
-            known = ", ".join([f"1 to {len(self.steps)}", *numbers])
+            known = few([f"1 to {len(self.steps)}", *numbers])
             self.document.fail(path, f"`after` is {written!r}, which is no step", f"There are {known}.")
         return number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fake_runtimes.codex.bugs import LOGIN_IS_LOST, REFRESH_IS_UNUSED
 from harness.canary.claims import Claim
 from harness.canary.effects import Fallen, Played
 from harness.canary.judging import judge
@@ -29,6 +30,11 @@ CLAIMS = (
     Claim("claude.keychain.linux", "the keyring of Linux is asked"),
     Claim("claude.refresh.dropped", "a dropped connection is no refusal", assumes=True),
     Claim("claude.budget.silent", "how long a silent server is waited for", relied_on=("startup-timeout-default",)),
+    Claim("claude.log.started", "what is logged of a start", reads=("log_wording",)),
+    Claim("claude.retry.often", "it tries again", assumes=lambda seen: seen > 1, relied_on=("failure-ladder",)),
+    Claim("codex.login.kept", "a sign-in is kept", shows={LOGIN_IS_LOST: lambda seen: seen != "kept"}),
+    Claim("codex.refresh.expired", "a token is renewed", shows={REFRESH_IS_UNUSED: lambda seen: seen == 0}),
+    Claim("codex.refresh.later", "and later too", shows={REFRESH_IS_UNUSED: lambda seen: seen == 0}),
 )
 SECRET = "Abc123xYz" * 4
 LOGGED = "Connection failed (-32000): MCP error -32000: Connection closed"
@@ -39,6 +45,11 @@ BEFORE = {
     "claude.protocol.order": ["initialize", "tools/list"],
     "claude.seed.munged": False,
     "claude.budget.silent": {"seconds": 30},
+    "claude.log.started": "Starting connection with timeout of 30000ms",
+    "claude.retry.often": 3,
+    "codex.login.kept": "kept",
+    "codex.refresh.expired": 1,
+    "codex.refresh.later": 1,
 }
 NOW = {
     "claude.log.closed": {"line": "CONNECTION_CLOSED after 5 of it awake", "twice": True},
@@ -49,6 +60,11 @@ NOW = {
     "claude.seed.munged": False,
     "claude.new.field": {"Authorization": f"Bearer {SECRET}"},
     "claude.budget.silent": {"seconds": 60},
+    "claude.log.started": "Starting",
+    "claude.retry.often": 5,
+    "codex.login.kept": "kept",
+    "codex.refresh.expired": 0,
+    "codex.refresh.later": 1,
 }
 PROBLEMS = {
     "claude.keychain.macos": Problem(NOT_MEASURABLE, "no macOS here"),

@@ -226,7 +226,8 @@ INSIDE = (
 )
 NO_URI = ("http://local host:3000/callback", "localhost:3000/callback", "", None, "urn:ietf:wg:oauth:2.0:oob",
           "//localhost/cb", "http:/localhost/cb", "http://localhost/cb\n", " http://localhost/cb", "http://local%68ost\\@x/",
-          "http://localhost:30a/cb", "http://[::1/cb", "http:///cb")  # fmt: skip
+          "http://localhost:30a/cb", "http://[::1/cb", "http:///cb", "http://local\thost/cb", "http://a@b@localhost/cb",
+          "http://localhost/caf\u00e9", "http://localhost:1:2/cb")  # fmt: skip
 
 
 @pytest.mark.requirement("store-loopback-exact-hosts", "store-loopback-host-not-substring")

@@ -22,6 +22,7 @@ from scenarios.report_schemas import schema, validate
 REQUIREMENTS_REPORT = "requirements-report"
 REQUIREMENTS_LIST = "requirements-list"
 VARIANTS_REPORT = "variants-report"
+VARIANTS_LIST = "variants-list"
 VECTORS_LIST = "vectors-list"
 VECTORS_CHECK = "vectors-check"
 PACKAGES = ("harness.requirements", "harness.vectors", "harness.report")
@@ -46,6 +47,7 @@ def no_source_tree(monkeypatch, tmp_path: Path) -> None:
         (REQUIREMENTS_REPORT, dev_requirements.REPORT_SCHEMA),
         (REQUIREMENTS_LIST, dev_requirements.LIST_SCHEMA),
         (VARIANTS_REPORT, dev_variants.SCHEMA),
+        (VARIANTS_LIST, dev_variants.LIST_SCHEMA),
         (VECTORS_LIST, dev_vectors.LIST_SCHEMA),
     ],
 )
@@ -127,3 +129,65 @@ def test_the_schemas_know_every_word_that_the_reports_choose_from():
 def test_a_schema_refuses_a_member_that_it_does_not_know(name):
     with pytest.raises(jsonschema.ValidationError, match="surprise"):
         validate(name, {**dict.fromkeys(schema(name)["required"]), "surprise": 1})
+
+
+def test_the_variants_are_listed_with_what_they_break_and_which_rules_catch_them(capsys):
+    report = report_of(capsys, VARIANTS_LIST, "variants", "--list")
+    names = [each["name"] for each in report["variants"]]
+    assert names == sorted(names)
+    assert len(names) > 500
+    assert [each["name"] for each in report["variants"] if bool(each["catches"]) == bool(each["closes"])] == []
+    assert [each["name"] for each in report["variants"] if not each["breaks"] or "\n" in each["breaks"]] == []
+    assert main(["dev", "variants", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("startup_timeout.bounds_are_exclusive  "))
+    assert lines[at + 1].startswith("    caught by startup-timeout-")
+    bugs = sum(not each["closes"] for each in report["variants"])
+    assert lines[-1].startswith(f"{bugs} variants and {len(names) - bugs} proposals; try one with: mcp-harness run ")
+    assert len(lines) == 2 * len(names) + 1
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("startup_timeout.bounds_are_exclusive",), "startup_timeout.bounds_are_exclusive"),
+        (("startup_timeout.bounds_*",), "startup_timeout.bounds_are_exclusive"),
+        (("bounds-are-EXCLUSIVE",), "startup_timeout.bounds_are_exclusive"),
+        (("strictly between",), "startup_timeout.bounds_are_exclusive"),
+        (("startup-timeout-integer-5-600",), "startup_timeout.bounds_are_exclusive"),
+        (("closing",), "closing.refresh_under_the_runtimes_lock"),
+        (("no such thing", "bounds_are_exclusive"), "startup_timeout.bounds_are_exclusive"),
+    ],
+)
+def test_a_word_finds_the_variants_that_it_is_true_of(words, found, capsys):
+    report = report_of(capsys, VARIANTS_LIST, "variants", "--list", *words)
+    names = [each["name"] for each in report["variants"]]
+    assert found in names
+    assert len(names) < 100
+
+
+def test_a_word_that_no_variant_is_about_is_one_line(capsys):
+    assert main(["dev", "variants", "--list", "startup_timeout.bounds_are_exclusiv3"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "Did you mean startup_timeout.bounds_are_exclusive?" in output.err
+    assert main(["dev", "variants", "--list", "zzz"]) == 2
+    assert "no variant is about zzz. Leave the word out to see all." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["dev", "variants", "--list", "closing"], VARIANTS_LIST),
+        (["dev", "requirements", "npx"], REQUIREMENTS_REPORT),
+        (["dev", "vectors", "list"], VECTORS_LIST),
+        (["scenarios"], "scenarios-list"),
+    ],
+)
+def test_every_report_can_go_to_a_file_beside_the_text_on_stdout(arguments, name, tmp_path, capsys):
+    path = tmp_path / "report.json"
+    main([*arguments, "--format", f"json={path}", "--format", "text"])
+    text = capsys.readouterr().out
+    validate(name, json.loads(path.read_text(encoding="utf-8")))
+    main(arguments)
+    assert capsys.readouterr().out == text != ""

@@ -15,13 +15,14 @@ from harness.scenario.failure import (
     read_failure,
     replay,
 )
+from harness.scenario.invariants import Finding
 from harness.scenario.library import find
 from harness.scenario.production import play
 from harness.scenario.reading import load_scenario, read_scenario
 from harness.scenario.signature import signature
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict
-from harness.world.model import Decision, Seeded
+from harness.world.model import Decision, Event, Seeded
 from scenarios.playing import played, short
 
 FALLS = "[[expect]]\nexit = 7\nsays = 'it exits 7'"
@@ -130,6 +131,39 @@ def test_a_signature_tells_what_fell_and_on_whom():
     fallen = signature(report)
     assert fallen is not None
     assert (fallen.verdict, fallen.kind, fallen.rule, fallen.who) == ("fail", "expectation", "a is connected", "S a")
+
+
+PRESENTED = "{} presents generation 1: it had not looked (/home/agent/.claude/.credentials.json)"
+
+
+def attempt(actor: str) -> Event:
+    """A refresh token is presented."""
+    return Event(1.0, actor, "attempt", {"authorization": "as-b", "generation": 1})
+
+
+@pytest.mark.parametrize(
+    ("detail", "actors", "who"),
+    [
+        # the run's own line, who presented tokens in the run, whom the signature names
+        (PRESENTED.format("S#2/claude"), ("S#2/claude", "cron"), "claude"),
+        (PRESENTED.format("cron"), ("cron", "S/claude"), "cron"),
+        ("cron#2 puts generation 1 over 2 of as-b", ("cron#2", "S/claude"), "cron"),
+        ("the chain as-b 1 is lost: it had not looked", ("S/claude",), "as-b"),
+        ("b in S: it is offered 2 times", (), "b"),
+        ("/home/agent/.npm was written", ("S/claude",), "claude"),
+        ("/home/agent/.npm was written", (), ""),
+    ],
+)
+def test_a_broken_invariant_is_on_whoever_the_runs_own_line_names_first(detail, actors, who):
+    report = played("[authorization.as-b]\n[server.b]\nprotected_by = 'as-b'")
+    events = tuple(map(attempt, actors))
+    told = tuple(range(len(report.events), len(report.events) + len(events)))
+    finding = Finding("no-spent-token-presented", holds=False, detail=detail, events=told)
+    broken = report._replace(verdict=Verdict.FAIL, events=(*report.events, *events), invariants=(finding,))
+    fallen = signature(broken)
+    assert fallen is not None
+    assert fallen.who == who
+    assert detail in "\n".join(broken.failures)
 
 
 def test_names_that_differ_by_a_number_have_one_signature():

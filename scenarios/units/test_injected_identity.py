@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from harness.reference.credentials import table
 from harness.reference.credentials.cron import run_refresh_job
 from harness.reference.credentials.key import Runtime
+from harness.reference.credentials.reconcile import Reconciler
 from harness.reference.credentials.retire import retire
 from harness.reference.credentials.row import TABLE, Credential, credential_of
 from harness.reference.credentials.writers.registry import registered_writers
@@ -111,6 +113,50 @@ def test_what_the_runtime_rotated_under_the_old_key_is_taken_over_before_that_go
     )
     assert row_of(session).access_token == "fresh"
     assert {entry.get("accessToken") for entry in entries_of(session, "claude").values()} == {"fresh", "o"}
+
+
+@pytest.mark.requirement("reconcile-uses-resolved-identity", "reconcile-refuse-other-server-url")
+@pytest.mark.parametrize(
+    ("url", "adopted"),
+    [("https://old.test/mcp", True), ("https://new.test/mcp", False), ("https://else.test/mcp", False), (None, True)],
+)
+@pytest.mark.parametrize("spawns", [1, 2])
+def test_what_another_runtime_renews_of_the_copy_for_the_old_address_is_the_head_of_the_chain(url, adopted, spawns):
+    """Each runtime's copy is compared with what that runtime was given: here Codex, while Claude was given the new."""
+    before = moved(HOUR)
+
+    async def then_codex_and_the_job(world: World, order: Order) -> None:
+        for _ in range(spawns):
+            await run_session(world, order)
+        fresh = json.loads(store_of("codex", before, access="fresh", seconds=4 * HOUR)[CODEX_STORE])
+        entry = fresh[before.runtime_keys["codex"]]
+        entry |= {"server_url": url} if url is not None else {}
+        fresh[before.runtime_keys["codex"]] = {key: each for key, each in entry.items() if url or key != "server_url"}
+        await world.files.make_directory(CODEX_STORE.rpartition("/")[0])
+        await world.files.write(CODEX_STORE, json.dumps(fresh).encode())
+        await Reconciler(world, registered_writers(world)).adopt(before.credential_key)
+
+    session = Session(TENANT, credentials=[before], runtime="claude", lookup=NEW, program=then_codex_and_the_job)
+    row = row_of(session)
+    assert (row.access_token == "fresh") is adopted
+    assert row.server_url == "https://new.test/mcp"
+    assert row.runtime_keys["codex"] == before.runtime_keys["codex"]
+
+
+@pytest.mark.requirement("reconcile-uses-resolved-identity")
+def test_an_address_that_every_runtime_was_given_is_noted_once():
+    before = moved()
+
+    async def on_both(world: World, order: Order) -> None:
+        await run_session(world, order)
+        seen = await table.find(world, before.credential_key)
+        assert seen is not None
+        assert seen.runtime_urls == {"codex": "https://old.test/mcp", "pi": "https://old.test/mcp"}
+        for runtime in ("codex", "pi"):
+            await run_session(world, replace(order, runtime=runtime))
+
+    session = Session(TENANT, credentials=[before], runtime="claude", lookup=NEW, program=on_both)
+    assert row_of(session).runtime_urls == {}
 
 
 @pytest.mark.requirement("refresh-throttle-keys-on-updated-at")

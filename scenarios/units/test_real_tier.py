@@ -12,23 +12,32 @@ import pytest
 
 from fake_runtimes.plan import Plan, ToolCall, Turn
 from fake_servers.models import ToolResult
+from harness.canary.installing import Installed
 from harness.cli import main
 from harness.errors import CannotRunError, UserInputError
+from harness.gate.spawn import runtime_named
 from harness.scenario import model
 from harness.scenario.agreement import differences
+from harness.scenario.cast import Cast
+from harness.scenario.library import load_all
 from harness.scenario.model import Match, Often
+from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
+from harness.scenario.real import production, stage
 from harness.scenario.real.claude import Claude
 from harness.scenario.real.codex import Codex
 from harness.scenario.real.knowing import silent_reasons, untold_reasons, waits
-from harness.scenario.real.launching import NO_TOOL, model_of
+from harness.scenario.real.launching import NO_TOOL, keyring_helper, model_of, variables
 from harness.scenario.real.localizing import Localizer
 from harness.scenario.real.observing import Around, Asked, Observer
 from harness.scenario.real.pi import Pi
+from harness.scenario.verdicts import Verdict
 from harness.world.model.faults import FaultPlan
-from harness.world.outside import standing_in, supervising
+from harness.world.outside import keyring, standing_in, supervising
 from harness.world.outside.control import Launch
 from harness.world.outside.controller import Controller
+from harness.world.outside.keyring import NoKeyringError
+from harness.world.outside.reaping import marked
 from harness.world.outside.setting import Setting
 from scenarios.playing import played, short
 
@@ -443,3 +452,72 @@ def test_a_program_that_is_not_installed_is_named_with_the_way_to_get_it(tmp_pat
     assert main(["run", str(file), "--tier", "real", "--runtime", "claude"]) == 3
     error = capsys.readouterr().err
     assert re.search("the tier real needs claude@2.1.268, which is not installed: mcp-harness canary install", error)
+
+
+# --- Pi's keyring -----------------------------------------------------------------------------------------------------
+
+PI = Installed("pi-0.84.1+2.32.1", "pi", "0.84.1+2.32.1", ("/pi",), Path("/a/adapter/index.ts"), Path("/node"), "")
+PLACES_OF_A_STORE = ("PI_MCP_ADAPTER_TEST_AUTH_STORE", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
+REFUSED = "the system allows no user namespace: Operation not permitted"
+
+
+@pytest.fixture
+def no_keyring(monkeypatch):
+    """A system that refuses a keyring of one's own, and an installed Pi that nobody must start."""
+
+    def refuse(_mark):
+        raise NoKeyringError(REFUSED)
+
+    monkeypatch.setattr(stage, "RunKeyring", refuse)
+    monkeypatch.setattr(production, "cached", lambda *_: PI)
+
+
+def test_where_pi_can_have_no_keyring_of_a_runs_own_the_run_is_untestable_and_says_why(no_keyring):
+    scenario = next(each for each in load_all() if each.id == "pi-rotates")
+    report = play(scenario, "pi", tier=model.REAL)
+    told = f"Pi keeps credentials in the kernel's keyring, and a run can have none of its own: {REFUSED}"
+    assert (report.verdict, report.detail) == (Verdict.UNTESTABLE, told)
+
+
+def test_pi_keeps_credentials_in_its_memory_where_nobody_gives_out_tokens(no_keyring):
+    scenario = next(each for each in load_all() if each.id == "oauth-injected-credential")
+    cast = Cast(scenario, runtime_named("pi"))
+    made = stage.RealStage(cast, {PI.label: PI})
+    try:
+        assert (made.keyring, made.no_keyring) == (None, "")
+    finally:
+        made.remove()
+
+
+def test_pis_store_is_the_keyring_of_the_run_or_its_memory_and_never_the_users():
+    given = {}
+    for has_keyring in (True, False):
+        told = variables(PI, Path("/home"), Path("/tmp"), "http://127.0.0.1:1", has_keyring=has_keyring)
+        given[has_keyring] = {name: told.get(name, "as it is") for name in PLACES_OF_A_STORE}
+    assert given == {
+        True: {"PI_MCP_ADAPTER_TEST_AUTH_STORE": "as it is", "DBUS_SESSION_BUS_ADDRESS": None, "XDG_RUNTIME_DIR": None},
+        False: {"PI_MCP_ADAPTER_TEST_AUTH_STORE": "memory"} | dict.fromkeys(PLACES_OF_A_STORE[1:], "as it is"),
+    }
+
+
+def test_pis_own_helper_lies_beside_its_adapter():
+    assert keyring_helper(PI) == ["/node", "/a/adapter/mcp-keyring-helper.cjs"]
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [("print('the reason')", "the reason"), ("", "no keyring of the run's own could be made")],
+)
+def test_a_holder_that_holds_nothing_is_no_keyring(program, said, tmp_path, monkeypatch):
+    holder = tmp_path / "holder.py"
+    holder.write_text(program)
+    monkeypatch.setattr(keyring, "__file__", str(holder))
+    with pytest.raises(NoKeyringError, match=said):
+        keyring.RunKeyring(f"MCP_HARNESS_KEYRING={tmp_path}/")
+    assert marked(f"={tmp_path}/") == set()
+
+
+def test_a_machine_without_these_system_calls_has_no_keyring(monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "pdp11")
+    with pytest.raises(NoKeyringError, match="only the keyring of Linux can be kept apart from the user's"):
+        keyring.join_session()

@@ -14,7 +14,7 @@ from harness.reference.credentials.refresh_answer import body_kind, refreshed_ro
 from harness.reference.credentials.refresh_error import ErrorKind, class_of, error_class, is_repeated_in_band
 from harness.reference.credentials.row import Credential, row_values
 from harness.reference.credentials.state import state_at
-from harness.reference.oauth.transport import InsecureEndpointError
+from harness.reference.oauth.transport import MOST_BODY_BYTES, InsecureEndpointError
 from harness.reference.oauth.x import acceptable_x_endpoint, x_failure
 from harness.world import Ambiguous, NotSent, Response, World
 from harness.world.model import Fault
@@ -43,6 +43,11 @@ from scenarios.units.refresh_run import (
 KEY = credential().credential_key
 DEAD = json.dumps({"error": "invalid_grant"})
 USER = {"access_token": "xoxp", "refresh_token": "xoxe", "expires_in": 43200}
+
+
+def beginning(body: str) -> str:
+    """What a test case is called, however long its body is."""
+    return body[:24]
 
 
 def renewed(row: Credential, status: int = 200, body: Any = None) -> Credential:
@@ -246,7 +251,9 @@ def test_a_server_that_never_answers_is_given_up_after_thirty_seconds():
         "[" * 100_000,
         '{"access_token": "n", "expires_in": NaN}',
         '{"access_token": "n", "expires_in": Infinity}',
+        json.dumps({"access_token": "n", "refresh_token": "r", "pad": "x" * MOST_BODY_BYTES}),
     ],
+    ids=beginning,
 )
 def test_a_good_status_that_cannot_be_read_is_told_as_an_error_and_changes_nothing(body):
     row = credential()
@@ -264,7 +271,18 @@ def test_a_good_status_that_cannot_be_read_is_told_as_an_error_and_changes_nothi
     "refresh-permanent-is-not-one-shot",
     "refresh-permanent-client-errors",
 )
-@pytest.mark.parametrize("body", [DEAD, "<html>Bad Request</html>", "", "Unauthorized", '{"error":"invalid_client"}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEAD,
+        "<html>Bad Request</html>",
+        "",
+        "Unauthorized",
+        '{"error":"invalid_client"}',
+        "x" * (MOST_BODY_BYTES + 1),
+    ],
+    ids=beginning,
+)
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 422, 499])
 def test_any_refusal_of_the_grant_takes_the_refresh_token_and_nothing_else(status, body):
     row = credential(client_secret=SECRET)

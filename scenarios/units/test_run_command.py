@@ -10,6 +10,8 @@ import pytest
 
 from harness.cli import main
 from harness.scenario.failure import decisions_text
+from harness.scenario.production import play
+from harness.scenario.reading import read_scenario
 from harness.world.model import Decision
 from scenarios.playing import HEAD, short
 from scenarios.report_schemas import validate
@@ -135,7 +137,13 @@ def test_what_cannot_be_run_says_why_in_one_line(run):
     cases = [
         (("703",), 2, "no scenario is called '703'. Did you mean 702?"),
         (("nothing.toml",), 2, "nothing.toml: no such file"),
-        (("702", "--runtime", "claude"), 3, "says nothing of claude@2.1.268"),
+        (("702", "--runtime", "claude"), 2, "702.toml: is about codex, not about claude@2.1.268. Use --runtime codex."),
+        (("689", "--runtime", "codex", "--runtime", "pi"), 2, "not about codex@0.146.0 and pi@0.84.1+2.32.1"),
+        (("702", "--format", "xml"), 2, 'there is no format "xml". Known formats: text, json.'),
+        (("702", "--format", "sarif"), 2, "Known formats: text, json."),
+        (("702", "--format", "json="), 2, "names no file"),
+        (("702", "--format", "json", "--format", "text"), 2, "would both go to standard output"),
+        (("702", "--format", "json=no/where.json"), 2, "no/where.json: the report cannot be written"),
         (("702", "--runtime", "codex@1"), 2, "unknown runtime 'codex@1'"),
         (("702", "--seed", "x"), 2, "invalid int value"),
         (("702", "--seed", "1", "--decisions", "x"), 2, "not allowed with"),
@@ -144,6 +152,73 @@ def test_what_cannot_be_run_says_why_in_one_line(run):
         code, out, err = run(*arguments)
         assert (code, out, err.count("\n")) == (expected, "", 1), arguments
         assert words in err
+
+
+def test_of_several_runtimes_those_that_it_is_not_about_are_skipped_and_counted(run):
+    code, out, err = run("702", "--runtime", "claude", "--runtime", "codex", "--runtime", "pi@0.86.1+2.36.0")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.startswith("PASS")] == [out.splitlines()[-1]]
+    told = "mcp-harness: 2 runtimes skipped (claude, pi@0.86.1+2.36.0): it is about codex\n"
+    assert told in err
+    assert "skipped" not in run("702", "--runtime", "codex")[2]
+
+
+def test_a_report_can_go_to_a_file_beside_the_one_on_stdout(run, tmp_path):
+    code, out, _ = run("mine.toml", "--format", "text", "--format", "json=report.json", text=short(PASSING))
+    document = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    validate("run-report", document)
+    assert (code, document["exit_code"]) == (0, 0)
+    assert out.startswith('mine.toml  "A short one"\n')
+    code, out, _ = run("mine.toml", "--format", "text=report.txt")
+    assert (code, out) == (0, "")
+    assert (tmp_path / "report.txt").read_text(encoding="utf-8").splitlines()[-1].endswith("exit 0")
+
+
+def test_a_report_that_could_not_be_written_is_told_before_anything_is_played(run, monkeypatch):
+    monkeypatch.setattr("harness.cli.run.play", lambda *_, **__: pytest.fail("it was played"))
+    assert run("mine.toml", "--format", "json=no/where.json", text=short(PASSING))[0] == 2
+
+
+def test_what_cannot_fit_into_a_tier_is_told_before_any_tier_is_played(run, monkeypatch):
+    monkeypatch.setattr("harness.cli.run.play", lambda *_, **__: pytest.fail("it was played"))
+    long = short(PASSING, "[[step]]\nadvance = 10800", session="")
+    code, out, err = run("mine.toml", "--tier", "model", "--tier", "process", "--runtime", "pi", text=long)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "its steps wait 10800 s on pi@0.84.1+2.32.1, but the tier process has 90 s" in err
+
+
+KEPT = """
+[authorization.as-b]
+[server.b]
+protected_by = "as-b"
+[[credential]]
+server = "b"
+issued_by = "as-b"
+expires_in_seconds = 600
+[[credential]]
+server = "c"
+access_token = "t0ken-of-c-itself"
+[catalog.c]
+type = "streamable-http"
+url = "https://c.test/mcp"
+"""
+
+
+def test_the_rows_of_the_store_are_kept_with_their_secrets_masked(run, tmp_path):
+    text = short(PASSING, KEPT)
+    report = play(read_scenario(text), "claude", keeps_files=True)
+    issued = {row["access_token"] for row in report.rows["mcp_oauth_credentials"].values()}
+    assert len(issued) == 2
+    assert run("mine.toml", "--runtime", "claude", "--keep", "out", text=text)[0] == 0
+    (folder,) = (tmp_path / "out").iterdir()
+    rows = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (folder / "rows").iterdir()}
+    assert {row["server_name"] for row in rows["mcp_oauth_credentials.json"].values()} == {"b", "c"}
+    assert {row["access_token"] for row in rows["mcp_oauth_credentials.json"].values()} == {"***"}
+    assert rows["sessions.json"]["S"]["mcp_servers"] == ["a", "b", "c"]
+    kept = "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file())
+    secret = [value for value in (*report.issued, *issued) if value in kept]
+    assert report.issued
+    assert secret == []
 
 
 def test_switch_points_can_be_listed(run):
@@ -183,6 +258,16 @@ def test_pytest_plays_a_scenario_that_is_named(pytester):
     assert "  expect  it exits otherwise" in out
     assert "Traceback" not in out
     assert int(pytester.runpytest_inprocess(*options, ".").ret) == int(pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
+def test_pytest_tells_in_one_line_that_a_tier_has_too_little_time(pytester):
+    pytester.makefile(".toml", mine=short(PASSING, "[[step]]\nadvance = 10800", session=""))
+    options = ("-p", "no:cacheprovider", "-p", "no:randomly", "--mcp-tier", "process")
+    done = pytester.runpytest_inprocess(*options, "mine.toml::claude@2.1.268-process")
+    assert done.ret == 1
+    assert "its steps wait 10800 s on claude@2.1.268, but the tier process has 90 s" in done.stdout.str()
+    assert "Traceback" not in done.stdout.str()
+    assert "duration.py" not in done.stdout.str()
 
 
 def test_pytest_tells_what_is_wrong_with_a_scenario_in_one_line(pytester):

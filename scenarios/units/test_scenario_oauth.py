@@ -27,17 +27,55 @@ CREDENTIAL = "[[credential]]\nserver = 'b'\nissued_by = 'as-b'\nexpires_in_secon
 
 MISTAKES = [
     # what is added to a good file, the line that is named (of what was added), words of the message
-    ("[authorization.x]\nprovider = 'notin'", 1, "[authorization.x] "),
-    ("[authorization.x]\nset = { acess_seconds = 1 }", 1, "a provider has no 'acess_seconds'"),
+    ("[authorization.x]\nprovider = 'notin'", 2, "no provider is called 'notin'. Did you mean notion?"),
+    (
+        "[authorization.x]\nset = { acess_seconds = 1 }",
+        2,
+        "a provider has no 'acess_seconds'. Did you mean access_seconds?",
+    ),
     ("[authorization.x]\nset = { reuse = 'ignored' }", 1, "reuse must be one of"),
-    ("[authorization.x]\nanswers = { token = ['maybe'] }", 1, "no answer is called 'maybe'"),
-    ("[authorization.x]\nanswers = { tokens = ['ok'] }", 1, "not 'tokens'"),
+    ("[authorization.x]\nanswers = { token = ['maybe'] }", 2, "no answer is called 'maybe'. There are ok, "),
+    ("[authorization.x]\nanswers = { tokens = ['ok'] }", 2, "no endpoint is called 'tokens'. Did you mean token?"),
     ("[authorization.x]\nalways = { token = { drops = 'perhaps' } }", 2, "perhaps"),
+    ("[authorization.x]\nalways = { token = { omits = ['scope'] } }", 2, "There are refresh_token, expires_in."),
+    ("[authorization.x]\nalways = { token = { omits = ['refreshtoken'] } }", 2, "Did you mean refresh_token?"),
+    ("[authorization.x]\nalways = { metadata = { omits = ['refresh_token'] } }", 2, "an answer to metadata omits no"),
+    ("[authorization.x]\nalways = { token = { omits = ['expires_in'], status = 200 } }", 2, "stands in for"),
+    ("[authorization.x]\nalways = { token = { body = 'x' } }", 2, "has no effect without `status`"),
+    ("[authorization.x]\nalways = { token = { processed = true } }", 2, "has no effect without `status`"),
+    ("[authorization.x]\nset = { access_seconds = 1e12 }", 2, "more than ten years"),
     ("[authorization.x]\nisuer = 'https://x.test'", 2, "Did you mean issuer?"),
     ("[authorization.a]", 1, "a is a server's name already"),
     ("[registered.c]\nclient_id = 'x'", 1, "no server is called 'c'"),
     ("[registered.b]\nclient = 'x'", 2, "client"),
     ("[catalog.c]\ntype = 'http'\nurl = 'https://c.test'\n[server.c]\nprotected_by = 'as-c'", 5, "Did you mean as-b?"),
+    ("[server.a]\nprotected_by = 'as-b'", 2, "nobody signs in to it, so `protected_by` has no effect"),
+    ("[registered.a]\nclient_id = 'x'", 1, "a is a process: nobody signs in to it"),
+    ("[[credential]]\nserver = 'a'\naccess_token = 't'", 2, "a is a process: nobody signs in to it"),
+    (
+        (
+            "[catalog.c]\ntype = 'http'\nurl = 'https://c.test'\n[server.c]\nprotected_by = 'as-b'\n"
+            "resource = { scope = ['x'] }"
+        ),
+        6,
+        "says no 'scope' of itself. Did you mean scopes?",
+    ),
+    (
+        (
+            "[catalog.c]\ntype = 'http'\nurl = 'https://c.test'\n[server.c]\nprotected_by = 'as-b'\n"
+            "resource = { scopes = 3 }"
+        ),
+        6,
+        "scopes must be of the kind of",
+    ),
+    (
+        (
+            "[catalog.c]\ntype = 'http'\nurl = 'https://c.test'\n[server.c]\nprotected_by = 'as-b'\n"
+            "resource = { challenge = 'nothing' }"
+        ),
+        6,
+        "no challenge is called 'nothing'. There are metadata, plain, none.",
+    ),
     (
         "[catalog.c]\ntype = 'http'\nurl = 'https://c.test'\n[server.c]\nresource = { scopes = ['x'] }",
         5,
@@ -73,6 +111,19 @@ MISTAKES = [
     ("[[expect]]\ncredential = 'b'\none_shot = 'yes'", 3, "true or false"),
     ("[[expect]]\nreceived = 'a'\ntimes = 1", 2, "a is no remote server"),
     ("[[expect]]\nreceived = 'as-c'\ntimes = 1", 2, "no server is called 'as-c'"),
+    ("[[expect]]\nreceived = 'as-b'\nmethod = 'initialize'", 3, "no request to as-b is called 'initialize'"),
+    ("[[expect]]\nreceived = 'as-b'\nmethod = 'refresh'", 3, "Did you mean refresh_token?"),
+    ("[[expect]]\nreceived = 'b'\nmethod = 'token'", 3, "There are initialize, notifications/initialized, ping"),
+    ("[[expect]]\nreceived = 'b'\nmethod = 'post'", 3, "Did you mean POST?"),
+    ("[[expect]]\nreceived = 'b'\nmethod = 'tools/lst'\nnever = true", 3, "Did you mean tools/list?"),
+    ("[[expect]]\nevent = 'gate.judged'\nwhere = { verdict = 'useable' }", 3, "Did you mean usable?"),
+    ("[[expect]]\nevent = 'oauth.probed'\nwhere = { determination = 'required' }", 3, "There are advertised_"),
+    ("[[expect]]\nevent = 'step.provider'\nwhere = { authorization = 'as-c' }", 3, "Did you mean as-b?"),
+    ("[[expect]]\nevent = 'attempt'\nwhere = { hole = 'answer-lots' }", 3, "Did you mean answer-lost?"),
+    ("[[expect]]\nevent = 'web.answered'\nwhere = { step = 'initiated' }", 3, "Did you mean initiate?"),
+    ("[[expect]]\nevent = 'credential.adopted'\nwhere = { runtime = 'codx' }", 3, "Did you mean codex?"),
+    ("[[expect]]\nevent = 'mcp.received'\nwhere = { method = 'tools/call*x' }", 3, "no method is called"),
+    ("[[expect]]\nevent = 'step.job'\nwhere = { job = 'refesh' }", 3, "Did you mean refresh?"),
     ("[[expect]]\nevent = 'gate.judged'\nwhere = { verdct = 'x' }", 3, "Did you mean verdict?"),
     ("[[expect]]\nevent = 'credential.stored'\nwho = 'S/claude'", 3, "It happens to a session"),
     ("[[expect]]\nevent = 'oauth.started'\nwho = 'web#2'", 3, "web has 1 run, so there is no web#2"),
@@ -270,6 +321,46 @@ def test_an_authorization_server_received_what_was_asked_of_it(method, times):
     assert not seen(f"received = 'as-b'\nmethod = '{method}'\ntimes = {times + 1}")[0]
 
 
+ASTRAY = """
+[registered.b]
+client_id = "ours"
+authorization_endpoint = "https://as-b.test/authorize"
+token_endpoint = "https://as-b.test{path}/oauth/token"
+
+[authorization.as-b]
+issuer = "https://as-b.test/one"
+provider = "well-behaved"
+clients = [{{ client_id = "ours", redirect_uris = ["https://zimmer.example.com/mcp_oauth/callback"] }}]
+set = {{ paths = {{ authorize = "/authorize" }} }}
+
+[authorization.beside]
+issuer = "https://as-b.test/one/two"
+
+[server.b]
+protected_by = "as-b"
+
+[[step]]
+authorize = "b"
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "who"), [("", "as-b"), ("/one", "as-b"), ("/one/twofold", "as-b"), ("/one/two", "beside")]
+)
+def test_an_authorization_server_has_received_what_it_does_not_serve(path, who):
+    """A code that is posted to a wrong place has left the house: whoever expects that nothing came must see it."""
+    text = short(ASTRAY.format(path=path), session="").replace(
+        "schema = 1", 'schema = 1\napp_host = "zimmer.example.com"'
+    )
+    expected = [(who, "POST", 1), (who, "authorization_code", 1), (who, "token", 0), ("beside", "*", who == "beside")]
+    checks = "".join(
+        f"\n[[expect]]\nreceived = '{name}'\nmethod = '{method}'\ntimes = {int(times)}"
+        for name, method, times in expected
+    )
+    report = play(read_scenario(text + checks), "claude")
+    assert report.verdict is Verdict.PASS, told(report)
+
+
 def test_who_acts_without_a_session_is_held_struck_and_expected_by_name():
     text = short(
         GOOD + "wait = false",
@@ -321,7 +412,7 @@ exit = 0
         ("", "set = { reuse = 'nothing' }", "reuse must be one of"),
         ("", "set = { gracious = true }", "has no 'gracious'"),
         ("", "always = { token = '500-htm' }", "no answer is called '500-htm'"),
-        ("", "answers = { tokens = ['429'] }", "an endpoint is one of"),
+        ("", "answers = { tokens = ['429'] }", "no endpoint is called 'tokens'"),
     ],
 )
 def test_what_no_provider_can_be_is_told_when_the_file_is_read(facts, change, said):

@@ -6,7 +6,7 @@ import pytest
 
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
-from harness.scenario.timeline import CALM, timeline
+from harness.scenario.timeline import CALM, clock, timeline
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict, worst
 from harness.world.model import Listed, Replayed, Seeded
@@ -234,6 +234,16 @@ def test_a_secret_in_what_the_runtime_prints_is_found():
     assert "s3cret" not in finding.detail
 
 
+@pytest.mark.parametrize(("runtime", "file"), [("claude", ".mcp.json"), ("codex", "config.toml"), ("pi", ".mcp.json")])
+def test_what_a_killed_session_leaves_of_a_file_that_is_made_for_secrets_shows_none(runtime, file):
+    secret = "[secrets]\nKEY = 's3cret-value-of-a'"
+    kill = f"[[fault]]\naction = 'kill'\nactor = 'S'\nat = 'rename */{file}'"
+    report = play(read_scenario(short(secret, kill, head=SECRET_HEAD)), runtime, keeps_files=True)
+    (left,) = [path for path in report.files if path.endswith(".tmp")]
+    assert f"/{file}." in left
+    assert [each.holds for each in report.invariants if each.name == "no-secret-shown"] == [True]
+
+
 def test_two_installs_in_one_tree_break_an_invariant():
     npx = '\n[catalog.n]\ntype = "stdio"\ncommand = "npx"\nargs = ["-y", "p@1.0.0"]\n'
     steps = "[[step]]\nstart = 'S'\nclone = '/c'\nwait = false\n[[step]]\nstart = 'T'\nclone = '/c'\n"
@@ -443,3 +453,67 @@ def test_the_words_of_a_refused_server_are_no_header():
 def test_a_kill_counts_its_processes():
     start = "[[step]]\nstart = 'S'\nwait = false\nturns = [{ seconds = 60 }]\n[[step]]\nadvance = 10\n"
     assert "SIGKILL to claude (1 process)" in story(played(session=f"{start}[[step]]\nkill = 'claude'"))
+
+
+BLOCKED = "[authorization.as-b]\n[server.b]\nprotected_by = 'as-b'"
+
+
+def test_a_session_that_is_blocked_is_not_said_to_have_run_its_runtime():
+    for runtime in RUNTIMES:
+        report = played(BLOCKED, runtime=runtime)
+        assert [each["exit_code"] for each in names(report, "session.ended")] == [1]
+        assert "session S         ends without a run of its runtime (1)" in story(report)
+        assert "its runtime exits" not in story(report)
+        assert "session S         its runtime exits 0" in story(played(runtime=runtime))
+
+
+def test_a_runtime_that_runs_after_a_sign_in_is_told_of_the_second_run_alone():
+    report = played(BLOCKED, session=f"{SESSION}\n[[step]]\nauthorize = 'b'\nsession = 'S'")
+    lines = [line for line in story(report).splitlines() if " ends without " in line or " its runtime " in line]
+    assert [line.split("   ", 2)[2] for line in lines] == [
+        "session S         ends without a run of its runtime (1)",
+        "session S#2       its runtime exits 0",
+    ]
+
+
+def test_a_session_that_cannot_be_prepared_has_no_run_either():
+    head = HEAD.replace('command = "/opt/a"', 'command = "/opt/a"\nenv = { K = "${MISSING}" }')
+    told = story(play(read_scenario(short(head=head)), "codex"))
+    assert "session S         cannot be started: " in told
+    assert "its runtime exits" not in told
+
+
+def test_the_scheduler_is_told_by_what_it_does():
+    told = story(
+        played(
+            session=f"{SESSION}\n[[step]]\njob = 'refresh'\n[[step]]\njob = 'refresh'\nseconds = 7200\n"
+            "[[step]]\njob = 'rotate-account'"
+        )
+    )
+    assert "operator          the scheduler runs the job refresh once" in told
+    assert "operator          the scheduler works for 7200 s: the job refresh whenever it comes due" in told
+    assert "operator          the account that Claude is signed in with becomes another" in told
+
+
+def test_a_provider_that_changes_is_told_with_what_it_changes_to():
+    table = "[authorization.as-b]\n[server.b]\nprotected_by = 'as-b'"
+    change = "set = { rotates = false }\nanswers = { token = ['429'] }\ndrawn = true"
+    told = story(played(table, session=f"{SESSION}\n[[step]]\nprovider = 'as-b'\n{change}"))
+    assert "as-b changes: rotates = false; answers the next request to token with 429" in told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0, "00:00.0"), (83.25, "01:23.2"), (3599.96, "59:59.9"), (3600, "1:00:00.0"), (90061.5, "25:01:01.5")],
+)
+def test_times_beyond_an_hour_have_hours(seconds, shown):
+    assert clock(seconds) == shown
+
+
+def test_the_columns_of_a_story_of_hours_stand_below_each_other():
+    lines = story(played(session=f"[[step]]\nadvance = 36000\n{SESSION}")).splitlines()
+    first = lines.index("      virtual   who               what")
+    rows = lines[first : lines.index("", first)]
+    assert rows[1].startswith("      00:00.0   operator ")
+    assert any(row.startswith("   10:00:00.0   operator ") for row in rows)
+    assert {row.index("   ", 4) for row in rows if row.startswith("   10")} == {13}

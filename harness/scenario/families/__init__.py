@@ -16,6 +16,7 @@ from harness.scenario.families.chains import TOKEN_CHAIN
 from harness.scenario.families.drafting import Family
 from harness.scenario.families.npx import BIN_GUARD, COLD_NPX_RACE, NPX_HEAL
 from harness.scenario.families.oauth import OAUTH_FLOW
+from harness.scenario.hints import few
 
 __all__ = ["Family", "families", "family_named"]
 
@@ -32,5 +33,5 @@ def family_named(name: str) -> Family:
     if name in known:
         return known[name]
     near = did_you_mean(name, known, 0.5)
-    hint = f"Did you mean {near}?" if near else f"There are {', '.join(known)}."
+    hint = f"Did you mean {near}?" if near else f"There are {few(list(known))}."
     raise UserInputError(f"no scenario family is called {name!r}", fix=hint)

@@ -69,7 +69,7 @@ def authorization(draws: Draws, life: int) -> Tree:
         draws.choice(f"answer {number}", ("ok", "ok", *ANSWERS)) for number in range(draws.between("answers", 0, 3))
     ]
     table: Tree = {"provider": draws.choice("provider", PROVIDERS), "set": {"access_seconds": life}}
-    return table | ({"answers": {"token": said}} if said and draws.chance("provider errs", 60) else {})
+    return table | ({"answers": {"token": said}, "drawn": True} if said and draws.chance("provider errs", 60) else {})
 
 
 def credential(draws: Draws, server: str, life: int) -> Tree:

@@ -134,6 +134,7 @@ def add_hostility(tree: Tree, draws: Draws) -> str:
         facts["set"] = {"metadata": {f"{kind}_endpoint": f"{where}/{'token' if kind == 'token' else 'register'}"}}
     elif kind == "document":
         facts["always"] = {"metadata": {"status": 200, "body": server_metadata(draws, f"https://{AUTHORIZATION}.test")}}
+        facts["drawn"] = True
     elif kind in ("resource", "foreign"):
         tree["server"][SERVER]["resource"] = resource_facts(draws, kind, f"https://{NEIGHBOUR}.test")
     return kind
@@ -147,7 +148,7 @@ def add_troubles(tree: Tree, draws: Draws) -> bool:
         if draws.chance(f"{endpoint} is scripted", 20)
     }
     if scripted:
-        tree["authorization"][AUTHORIZATION]["answers"] = scripted
+        tree["authorization"][AUTHORIZATION] |= {"answers": scripted, "drawn": True}
     if draws.chance("network", 25):
         action = draws.choice("fault", NETWORK)
         at = draws.choice("where", ("* https://desk.test/*", "* https://desk-as.test/*", "POST *", "GET *.well-known*"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.gate.spawn import Runtime
+from harness.scenario.duration import LIMITS_SECONDS
 from harness.scenario.model import PROCESS, Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.process.stage import PRELOADED, ProcessStage, require_short_paths
@@ -15,15 +16,13 @@ from harness.world.live.forks import prepare
 from harness.world.model.simulation import DEFAULT_START_SECONDS
 from harness.world.outside.setting import anchored
 
-LIMIT_SECONDS = 90.0
-"""Real time for one run; what needs longer is stuck."""
 TRACEBACK = "Traceback (most recent call last):"
 
 
 class ProcessProduction(Production):
     """A run of processes of the operating system; the scenario says how many of its seconds pass in a real one."""
 
-    limit_seconds = LIMIT_SECONDS
+    limit_seconds = LIMITS_SECONDS[PROCESS]
 
     def __init__(self, scenario: Scenario, runtime: Runtime, *, notes_points: bool = False) -> None:
         super().__init__(scenario, runtime)
@@ -60,6 +59,10 @@ class ProcessProduction(Production):
         if controller.is_over_limit:
             return Ending("limit", f"it was not over in {self.limit_seconds:g} s of real time", holds)
         return Ending("done", "", holds)
+
+    def is_cut_off(self) -> bool:
+        """Whether its time is over."""
+        return self.stage.controller.is_over_limit
 
     def close(self) -> None:
         """Remove its folder."""

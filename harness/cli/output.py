@@ -1,0 +1,46 @@
+"""`--format FORMAT[=PATH]` of every command whose report is one text: repeatable, to standard output or to a file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.report.formats import Target
+
+TEXT_OR_JSON = ("text", "json")
+
+
+def add_format(parser: argparse.ArgumentParser, formats: Sequence[str] = TEXT_OR_JSON) -> None:
+    """The option. What it says is read by `targets_of`."""
+    parser.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        metavar="FORMAT[=PATH]",
+        help=f"{', '.join(formats)}; repeatable, PATH - is stdout (default: {formats[0]})",
+    )
+
+
+def targets_of(texts: Sequence[str], formats: Sequence[str] = TEXT_OR_JSON) -> list[Target]:
+    """Where each report goes. Worth calling before anything is done. Raises UserInputError."""
+    from harness.report.formats import check_targets, parse_target  # the help of a command does without
+
+    targets = [parse_target(text, formats) for text in texts or formats[:1]]
+    check_targets(targets)
+    return targets
+
+
+def deliver(targets: Sequence[Target], render: Callable[[str], str]) -> None:
+    """Write the report to each place; `render` gives it in a format. Raises UserInputError."""
+    from harness.report.formats import write_text  # as above
+
+    for target in targets:
+        text = render(target.format)
+        text = text if text.endswith("\n") else f"{text}\n"
+        if target.path is None:
+            sys.stdout.write(text)
+        else:
+            write_text(target.path, text)
