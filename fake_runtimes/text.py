@@ -51,7 +51,7 @@ def parse_json(text: str) -> Any:
     if brackets > DEPTH_LIMIT and nesting(body) > DEPTH_LIMIT:
         raise JsonTextError("too deeply nested", 1, 1)
     try:
-        return json.loads(body, parse_constant=refuse_constant, parse_int=whole_number)
+        return DECODER.decode(body)
     except json.JSONDecodeError as error:
         raise JsonTextError(error.msg, error.lineno, error.colno) from None
     except ConstantError as error:
@@ -87,6 +87,9 @@ def whole_number(digits: str) -> int | float:
         return float(digits)
     number = int(digits)
     return number if abs(number) <= MAX_SAFE_INTEGER else float(digits)
+
+
+DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_int=whole_number)
 
 
 def javascript_order(members: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ the names that a timeline prints (`claude#2`, `S claude#2`) mean just that one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from harness.scenario.model import Match
 from harness.world.model import Event, Fault, Hold
 
 OPERATOR = "operator"
+GLOB = frozenset("*?[")
 _NUMBER = re.compile(r"#\d+")
 
 
@@ -51,6 +52,13 @@ def printed(actor: str) -> Iterator[str]:
 def session_of(actor: str) -> str:
     """The session that an actor belongs to; the operator is its own."""
     return plain(actor.partition("/")[0])
+
+
+def matching(match: Match, events: Iterable[Event]) -> Iterator[Event]:
+    """The events that are meant. A name that is no glob is found by itself, before anything else is compared."""
+    if GLOB.isdisjoint(match.event):
+        events = [event for event in events if event.name == match.event]
+    return (event for event in events if is_match(match, event))
 
 
 def is_match(match: Match, event: Event) -> bool:

@@ -12,6 +12,7 @@ from harness.reference.credentials.row import TABLE, row_values
 from harness.scenario import chain_invariants, invariants, model
 from harness.scenario.cast import RUNTIME_PROGRAMS, Cast, Known
 from harness.scenario.credentials import store_credentials, stored_rows
+from harness.scenario.garbage import seldom_collected
 from harness.scenario.holes import Walked
 from harness.scenario.invariants import Finding
 from harness.scenario.judging import Scene, Seen, look
@@ -92,11 +93,11 @@ def play(
         named = ", ".join(scenario.runtimes)
         reason = f"the scenario is about {named}, not {on.label}"
         return Report(scenario, on, Verdict.NOT_APPLICABLE, reason, tier=tier)
-    if tier == MODEL:
-        production: Production = ModelProduction(scenario, on, decisions, seed, notes_points=notes_points)
-    else:
-        production = of_processes(tier)(scenario, on, notes_points=notes_points)
-    return production.play(keeps_files=keeps_files)
+    if tier != MODEL:
+        return of_processes(tier)(scenario, on, notes_points=notes_points).play(keeps_files=keeps_files)
+    with seldom_collected():
+        production = ModelProduction(scenario, on, decisions, seed, notes_points=notes_points)
+        return production.play(keeps_files=keeps_files)
 
 
 def of_processes(tier: str) -> Callable[..., Production]:

@@ -27,6 +27,7 @@ from harness.world import World
 
 POLL_SECONDS = 2.0
 NOT_STARTED = 1
+NOTHING = Seen()
 
 
 class Watched(NamedTuple):
@@ -138,8 +139,9 @@ async def watch(world: World, order: Order, ready: PreparedClone, running: Runni
     while True:
         code = await running.ended(None if connected.issuperset(ready.selected) else POLL_SECONDS)
         seen = without(await look(world, order, ready, running), connected)
-        await retire(world, order, seen.connected & ready.degraded)
-        connected |= seen.connected
+        if seen.connected:
+            await retire(world, order, seen.connected & ready.degraded)
+            connected |= seen.connected
         if code is not None or new_failures(seen, ready):
             break
         if settled_seconds is None and ladder.is_settled(ready.selected, connected, ready.degraded):
@@ -151,6 +153,8 @@ async def watch(world: World, order: Order, ready: PreparedClone, running: Runni
 
 def without(seen: Seen, connected: frozenset[str]) -> Seen:
     """What is news: a server that has connected in this run and is lost later is no failed connection."""
+    if seen == NOTHING or not connected:
+        return seen
     failed = {name: error for name, error in seen.failed.items() if name not in connected}
     return Seen(seen.connected - connected, failed)
 
@@ -164,7 +168,7 @@ async def look(world: World, order: Order, ready: PreparedClone, running: Runnin
     """What the runtime has told of its servers by now."""
     names = tuple(ready.prepared.servers)
     if order.runtime != "claude":
-        return evidence.lines_seen(order.runtime, running.lines, names)
+        return evidence.lines_seen(order.runtime, running.lines, names) if running.lines else NOTHING
     cache = running.variables.get("XDG_CACHE_HOME") or f"{running.variables.get('HOME', home(world))}/.cache"
     try:
         clone = await world.files.resolve(order.clone)

@@ -133,9 +133,10 @@ class Recording:
     def __init__(self, source: Decisions) -> None:
         self._choose = source.choose
         self.taken: list[Decision] = []
+        self._note = self.taken.append
 
     def choose(self, kind: str, arity: int) -> int:
         """What the source says."""
         value = self._choose(kind, arity)
-        self.taken.append(decision(kind, arity, value))
+        self._note(decision(kind, arity, value))
         return value

@@ -8,12 +8,9 @@ from typing import ClassVar, NoReturn
 from harness.world.errors import WorldFault
 from harness.world.model.actors import Actor
 from harness.world.model.faults import Fault
-from harness.world.model.scheduler import Gone, Halt, Point, Wait
+from harness.world.model.scheduler import Gone, Halt, Wait
 from harness.world.model.simulation import Simulation
 from harness.world.sites import ANY_ACTIONS
-
-SWITCH = Point("port")
-"""One for all switch points of ports: what is known of each, holds and faults are told."""
 
 
 class Port:
@@ -46,14 +43,14 @@ class Port:
             return self._reach_watched(label, actions, content)
         faults = simulation.faults
         if faults.actions.isdisjoint(actions) or not faults.concerns(self.kind, self._actor.name, label):
-            return SWITCH
+            return simulation.switch
         return self._reach_watched(label, actions, content)
 
     async def _reach_watched(self, label: str, actions: frozenset[str], content: bytes | None) -> Fault | None:
         simulation, name = self._simulation, self._actor.name
         if simulation.holds:
             await simulation.hold(self._actor, label)
-        await SWITCH
+        await simulation.switch
         if simulation.faults.actions.isdisjoint(actions):
             return None
         text = "" if content is None else content.decode(errors="replace")
