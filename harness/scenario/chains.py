@@ -93,9 +93,9 @@ class Monitor:
             self._content = {path: raw.decode("utf-8", "replace") for path, raw in self.stage.files() if is_kept(path)}
             self._rows = self._rows_now()
             self.held()
-        if actor in self._reading:
+        if self._reading and actor in self._reading:
             self._have_read(actor)
-        if actor in self._changing:
+        if self._changing and actor in self._changing:
             for path in self._changing.pop(actor):
                 self._changed(actor, path)
         kind, what = sort_of(label)

@@ -167,7 +167,7 @@ class Tree:
             _permit(node, _WRITE, user, source)
         if existing is not None and existing.children:
             raise failure(errno.ENOTEMPTY, target)
-        self._known.clear()
+        self._forget(moved, place)
         _take(moved, user, source, now)
         _put(place, node, user, target, now)
 
@@ -181,7 +181,7 @@ class Tree:
         _permit(found.parent, _WRITE, user, path)
         if found.node.children:
             raise failure(errno.ENOTEMPTY, path)
-        self._known.clear()
+        self._forget(found)
         _take(found, user, path, now)
 
     def removal(self, path: str, user: int, now: Callable[[], float], *, follow: bool) -> Iterator[tuple[str, str]]:
@@ -269,6 +269,13 @@ class Tree:
             pending += [(f"{at}/{name}", children[name]) for name in sorted(children, reverse=True)]
             if node is not None and at != base:
                 yield at, node
+
+    def _forget(self, *changed: Found) -> None:
+        """Look anew at what is about to be moved, replaced or taken away; below a directory, at everything."""
+        if any(each.node is not None and each.node.children is not None for each in changed):
+            self._known.clear()
+        for each in changed:
+            self._known.pop(each.path, None)
 
     def _at(self, path: str, user: int) -> Node:
         if not user and (known := self._known.get(path)) is not None:

@@ -34,15 +34,15 @@ class Port:
         A fault that kills never comes back; any other is answered, for the port to give it its effect. Where
         neither hold nor fault can be, awaiting the bare point is all.
         """
-        simulation = self._simulation
-        if not self._actor.alive:
-            raise Gone(f"{self._actor.name} has ended")
+        simulation, actor = self._simulation, self._actor
+        if not actor.alive:
+            raise Gone(f"{actor.name} has ended")
         if simulation.watcher is not None:
-            simulation.watcher(self._actor.name, label, content)
+            simulation.watcher(actor.name, label, content)
         if simulation.holds:
             return self._reach_watched(label, actions, content)
         faults = simulation.faults
-        if faults.actions.isdisjoint(actions) or not faults.concerns(self.kind, self._actor.name, label):
+        if faults.actions.isdisjoint(actions) or not faults.concerns(self.kind, actor.name, label):
             return simulation.switch
         return self._reach_watched(label, actions, content)
 

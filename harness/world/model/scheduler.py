@@ -97,13 +97,18 @@ class Switch:
         if scheduler.steps >= scheduler.check_at:
             return self._point.__await__()
         scheduler.steps += 1
-        if scheduler.choose is not None:
-            try:
-                if scheduler.moves_on():
-                    return suspended()
-            except BaseException as error:  # noqa: BLE001 - a source may end the run with anything, past the subject
-                return Halt(error).__await__()
-        return GOES_ON
+        choose = scheduler.choose
+        if choose is None:
+            return GOES_ON
+        try:
+            ready = scheduler.ready
+            chosen = choose(RUN, len(ready) + 1) if ready else 0
+            if chosen:
+                scheduler.let_go_first(chosen)
+                return suspended()
+            return suspended() if scheduler.stalls(choose) else GOES_ON
+        except BaseException as error:  # noqa: BLE001 - a source may end the run with anything, past the subject
+            return Halt(error).__await__()
 
 
 class Condition:
@@ -197,9 +202,9 @@ class Scheduler:
         self.choose = None if decisions.calm else decisions.choose
         self.switch = Switch(self)
         self.steps = self.check_at = 0
-        self.current: ScheduledTask | None = None
+        self.current: ScheduledTask
         self.tasks: list[ScheduledTask] = []
-        self._ready: list[ScheduledTask] = []
+        self.ready: list[ScheduledTask] = []
         self._next: ScheduledTask | None = None
         self._timers: list[Timer] = []
         self._limits: list[Timer] = []
@@ -213,7 +218,7 @@ class Scheduler:
             raise WorldFault(f"{name} is no coroutine: {where(coroutine)}")
         task = ScheduledTask(coroutine, owner, name)
         self.tasks.append(task)
-        self._ready.append(task)
+        self.ready.append(task)
         return task
 
     def notify(self, condition: Condition, *, everybody: bool = True) -> None:
@@ -228,7 +233,7 @@ class Scheduler:
 
     def discard(self, owner: Any) -> None:
         """Forget an owner's tasks: none of them is resumed any more."""
-        self._ready = [task for task in self._ready if task.owner is not owner]
+        self.ready = [task for task in self.ready if task.owner is not owner]
 
     def run(self) -> None:
         """Run until nothing is left to do. Raises Deadlock, StepLimit and WorldFault."""
@@ -237,7 +242,7 @@ class Scheduler:
         while True:
             task, self._next = self._next, None
             if task is None:
-                ready = self._ready
+                ready = self.ready
                 if not ready:
                     if self._next_timers():
                         continue
@@ -247,34 +252,27 @@ class Scheduler:
                     self.check_at = self._check_limits(began)
                 self.steps += 1
                 task = ready.pop(choose(RUN, len(ready)) if choose and len(ready) > 1 else 0)
-            if not choose or not self._stalls(choose, task):
+            self.current = task
+            if not choose or not self.stalls(choose):
                 self._resume(task)
 
-    def moves_on(self) -> bool:
-        """Whether the task that has come to a switch point is put away: another one goes first, or it stalls."""
-        choose, task, ready = self.choose, self.current, self._ready
-        if choose is None or task is None:
-            return False
-        chosen = choose(RUN, len(ready) + 1) if ready else 0
-        if not chosen:
-            return self._stalls(choose, task)
-        self._next = ready.pop(chosen - 1)
-        ready.insert(0, task)
-        return True
+    def let_go_first(self, chosen: int) -> None:
+        """Put the current task behind the `chosen`-th of those that are ready with it, itself being the 0th."""
+        self._next = self.ready.pop(chosen - 1)
+        self.ready.insert(0, self.current)
 
-    def _stalls(self, choose: Callable[[str, int], int], task: ScheduledTask) -> bool:
-        """Whether a task is kept away until the next timer."""
+    def stalls(self, choose: Callable[[str, int], int]) -> bool:
+        """Whether the current task is put away until the next timer."""
         timers = self._timers
         while timers and timers[0][1] != timers[0][2].timer:
             heappop(timers)  # its task was notified: no time at which anything happens
         if not timers or timers[0][0] - self.now > self._longest_stall_seconds or not choose(STALL, 2):
             return False
-        task.stalled = True
-        self._set_timer(timers, task, timers[0][0])
+        self.current.stalled = True
+        self._set_timer(timers, self.current, timers[0][0])
         return True
 
     def _resume(self, task: ScheduledTask) -> None:
-        self.current = task
         try:
             point = task.coroutine.send(task.answer)
         except StopIteration as stop:
@@ -288,7 +286,7 @@ class Scheduler:
         else:
             task.answer = None
             if point.__class__ is Point:
-                self._ready.insert(0, task)
+                self.ready.insert(0, task)
             elif point is SWITCHED:
                 pass
             elif point.__class__ is Wait:
@@ -301,8 +299,8 @@ class Scheduler:
                 raise WorldFault(f"{task.name} awaits {innermost(task.coroutine)}, which is no port's")
 
     def _suspend(self, task: ScheduledTask, wait: Wait, timers: list[Timer]) -> None:
-        task.conditions = wait.conditions
-        for condition in wait.conditions:
+        conditions = task.conditions = wait.conditions
+        for condition in conditions:
             condition.waiters.append(task)
         until = wait.until_seconds
         if until is None or until == inf:
@@ -317,13 +315,14 @@ class Scheduler:
         heappush(timers, (at_seconds, self._sequence, task))
 
     def _wake(self, task: ScheduledTask, *, notified: bool) -> None:
-        for condition in task.conditions:
-            if task in condition.waiters:
-                condition.waiters.remove(task)
+        if task.conditions:
+            for condition in task.conditions:
+                if task in condition.waiters:
+                    condition.waiters.remove(task)
+            task.conditions = ()
         task.timer = 0
-        task.conditions = ()
         task.answer = notified
-        self._ready.append(task)
+        self.ready.append(task)
 
     def _next_timers(self) -> bool:
         """Make the tasks of the earliest time ready together; False when there is none."""
@@ -332,7 +331,7 @@ class Scheduler:
             at_seconds = min(heap[0][0] for heap in (timers, limits) if heap) if limits else timers[0][0]
             self._timers_are_over(timers, at_seconds)
             self._timers_are_over(limits, at_seconds)
-            if self._ready:
+            if self.ready:
                 self.now = at_seconds
                 return True
         return False
@@ -347,7 +346,7 @@ class Scheduler:
         if task.stalled:  # it was ready before and keeps the answer that it had
             task.stalled = False
             task.timer = 0
-            self._ready.append(task)
+            self.ready.append(task)
             return
         self._wake(task, notified=False)
 
