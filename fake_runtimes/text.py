@@ -99,6 +99,13 @@ def javascript_order(members: Mapping[str, Any]) -> dict[str, Any]:
     return {key: members[key] for key in {**ordered, **dict.fromkeys(members)}}
 
 
+def own_copy(value: Any) -> Any:
+    """A JSON value that may be changed without anybody else's being changed."""
+    if isinstance(value, dict):
+        return {name: own_copy(item) for name, item in value.items()}
+    return [own_copy(item) for item in value] if isinstance(value, list) else value
+
+
 def json_stringify(value: Any) -> str:
     """What JSON.stringify writes: no blanks, text unescaped except for control characters and lone surrogates."""
     written = ENCODER.encode(value)

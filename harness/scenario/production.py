@@ -25,6 +25,7 @@ from harness.scenario.variants import in_force
 from harness.scenario.verdicts import Verdict
 from harness.world import WorldFault
 from harness.world.model import Decision, Decisions, Divergence, Event, Hold, Recording
+from harness.world.model.actors import digest_of
 
 
 class Judged(NamedTuple):
@@ -39,9 +40,8 @@ class Report(NamedTuple):
 
     `seconds` is virtual time until the last of them, the time to settle included. `detail` says why a verdict is
     neither pass nor fail, with a line for each reason. `kept` is what the holds did. `holes` counts the accepted ones.
-    `decisions` replay the run; `trace_digest` is equal for equal runs. `files` are all that were there in the end,
-    `printed` what each actor printed (`ACTOR stdout`), both where they were asked for. `variant` is the known-bad one
-    that was in place.
+    `decisions` replay the run. `files` are all that were there in the end, `printed` what each actor printed
+    (`ACTOR stdout`), both where they were asked for. `variant` is the known-bad one that was in place.
     """
 
     scenario: Scenario
@@ -57,12 +57,16 @@ class Report(NamedTuple):
     seconds: float = 0.0
     tier: str = MODEL
     decisions: tuple[Decision, ...] = ()
-    trace_digest: str = ""
     points: tuple[Point, ...] = ()
     kept: tuple[Kept, ...] = ()
     files: Mapping[str, bytes] = {}
     printed: Mapping[str, str] = {}
     variant: str = ""
+
+    @property
+    def trace_digest(self) -> str:
+        """Equal for equal runs of the model; empty where none was judged. Made when asked for: most never are."""
+        return digest_of(self.events) if self.tier == MODEL and self.invariants else ""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -127,7 +131,6 @@ class Ending(NamedTuple):
     verdict: str
     detail: str
     holds: tuple[Hold, ...]
-    trace_digest: str = ""
 
 
 class Production(ABC):
@@ -224,7 +227,6 @@ class Production(ABC):
             judged=judged,
             invariants=tuple(found.values()),
             holes=chain_invariants.walked(self.theatre),
-            trace_digest=ending.trace_digest,
         )
 
     def _seen(self, number: int, expectation: Expectation, found: dict[str, Finding]) -> Seen:
@@ -298,7 +300,7 @@ class ModelProduction(Production):
         """Until every actor has ended or nothing can go on."""
         outcome = self.stage.run()
         holds = tuple(hold for hold in (*outcome.unmet_holds, *outcome.unreached_holds) if hold is not NOBODY)
-        return Ending(outcome.verdict, outcome.detail, holds, outcome.trace_digest)
+        return Ending(outcome.verdict, outcome.detail, holds)
 
     def crashes(self) -> str:
         """The first actor that ended by an exception."""
