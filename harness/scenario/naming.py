@@ -55,10 +55,22 @@ def session_of(actor: str) -> str:
 
 
 def matching(match: Match, events: Iterable[Event]) -> Iterator[Event]:
-    """The events that are meant. A name that is no glob is found by itself, before anything else is compared."""
-    if GLOB.isdisjoint(match.event):
-        events = [event for event in events if event.name == match.event]
-    return (event for event in events if is_match(match, event))
+    """The events that are meant."""
+    return (event for _, event in numbered(match, events))
+
+
+def numbered(match: Match, events: Iterable[Event]) -> Iterator[tuple[int, Event]]:
+    """The same, each with its number. A name that is no glob is found before anything else is compared."""
+    named: Iterable[tuple[int, Event]] = enumerate(events)
+    if not is_glob(match.event):
+        named = [each for each in named if each[1].name == match.event]
+    return (each for each in named if is_match(match, each[1]))
+
+
+@lru_cache(maxsize=4096)
+def is_glob(pattern: str) -> bool:
+    """Whether a pattern may mean another text than itself."""
+    return not GLOB.isdisjoint(pattern)
 
 
 def is_match(match: Match, event: Event) -> bool:
@@ -85,7 +97,7 @@ def _detail_matches(wanted: Any, found: Any) -> bool:
     if isinstance(found, list | tuple):
         return any(_detail_matches(wanted, item) for item in found)
     if isinstance(wanted, str):
-        return fnmatchcase(str(found), wanted)
+        return fnmatchcase(str(found), wanted) if is_glob(wanted) else str(found) == wanted
     return bool(wanted == found) and isinstance(wanted, bool) == isinstance(found, bool)
 
 
