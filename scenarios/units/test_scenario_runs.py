@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from harness.scenario.production import play
@@ -443,3 +445,14 @@ def test_the_words_of_a_refused_server_are_no_header():
 def test_a_kill_counts_its_processes():
     start = "[[step]]\nstart = 'S'\nwait = false\nturns = [{ seconds = 60 }]\n[[step]]\nadvance = 10\n"
     assert "SIGKILL to claude (1 process)" in story(played(session=f"{start}[[step]]\nkill = 'claude'"))
+
+
+@pytest.mark.parametrize("before", [(700, 10, 10), (0, 10, 10), (90_000, 5, 5)])
+def test_a_run_leaves_the_collector_of_garbage_as_it_was(before):
+    usual = gc.get_threshold()
+    try:
+        gc.set_threshold(*before)
+        played()
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*usual)
