@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MADE_BETWEEN = 20_000
+MADE_BETWEEN = 5_000
 """Most runs make fewer objects that stay. What they leave is found afterwards, at the usual rate."""
 
 

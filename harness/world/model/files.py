@@ -117,6 +117,9 @@ class Tree:
 
     def make_directory(self, path: str, mode: int, user: int, now: float) -> None:
         """A directory with its parents."""
+        known = None if user else self._known.get(path)
+        if known is not None and known.children is not None:
+            return
         parts = _parts(path)
         if user == 0 and self._make_plainly(parts, mode, now):
             return
@@ -325,12 +328,26 @@ class Tree:
 
     def _find_plainly(self, path: str) -> Found | None:
         """The common case, for root: names and directories alone on the way, no link; None where it is another."""
-        above = path.split("/")
-        name = above.pop()
+        above, _, name = path.rpartition("/")
         if name in NO_NAMES:
             return None
+        node = self._known.get(above) or self._holder_plainly(above, path)
+        if node is None or node.children is None:
+            return None
+        child = node.children.get(name)
+        if child is None:
+            if not name.isascii() or len(name) > LONGEST_NAME_BYTES or "\0" in name:
+                _require_name(name, path)
+            return Found(node, name, None, path)
+        if child.target is not None:
+            return None
+        self._known[path] = child
+        return Found(node, name, child, path)
+
+    def _holder_plainly(self, above: str, path: str) -> Node | None:
+        """The same for what comes before the last name."""
         node = self.root
-        for part in above[1:]:
+        for part in above.split("/")[1:]:
             if node.children is None:
                 return None
             child = node.children.get(part)
@@ -342,17 +359,8 @@ class Tree:
             if child.target is not None:
                 return None
             node = child
-        if node.children is None:
-            return None
-        child = node.children.get(name)
-        if child is None:
-            if not name.isascii() or len(name) > LONGEST_NAME_BYTES or "\0" in name:
-                _require_name(name, path)
-            return Found(node, name, None, path)
-        if child.target is not None:
-            return None
-        self._known[path] = child
-        return Found(node, name, child, path)
+        self._known[above] = node
+        return node
 
     def _make_plainly(self, parts: list[str], mode: int, now: float) -> bool:
         """The common case of making a directory, for root: nothing but directories on the way. False: it is another."""
