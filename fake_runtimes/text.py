@@ -51,7 +51,7 @@ def parse_json(text: str) -> Any:
     if brackets > DEPTH_LIMIT and nesting(body) > DEPTH_LIMIT:
         raise JsonTextError("too deeply nested", 1, 1)
     try:
-        return json.loads(body, parse_constant=refuse_constant, parse_int=whole_number)
+        return DECODER.decode(body)
     except json.JSONDecodeError as error:
         raise JsonTextError(error.msg, error.lineno, error.colno) from None
     except ConstantError as error:
@@ -89,11 +89,21 @@ def whole_number(digits: str) -> int | float:
     return number if abs(number) <= MAX_SAFE_INTEGER else float(digits)
 
 
+DECODER = json.JSONDecoder(parse_constant=refuse_constant, parse_int=whole_number)
+
+
 def javascript_order(members: Mapping[str, Any]) -> dict[str, Any]:
     """The members in the order in which a JavaScript object lists them: array indices first, ascending."""
     indices = [key for key in members if INTEGER_LIKE.fullmatch(key) and int(key) < ARRAY_INDEX_LIMIT]
     ordered = dict.fromkeys(sorted(indices, key=int))
     return {key: members[key] for key in {**ordered, **dict.fromkeys(members)}}
+
+
+def own_copy(value: Any) -> Any:
+    """A JSON value that may be changed without anybody else's being changed."""
+    if isinstance(value, dict):
+        return {name: own_copy(item) for name, item in value.items()}
+    return [own_copy(item) for item in value] if isinstance(value, list) else value
 
 
 def json_stringify(value: Any) -> str:

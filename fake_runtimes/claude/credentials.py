@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from fake_runtimes.loaded import LoadedServer
-from fake_runtimes.text import JsonTextError, javascript_order, json_stringify, parse_json, utf8
+from fake_runtimes.text import JsonTextError, javascript_order, json_stringify, own_copy, parse_json, utf8
 
 STORE_KEY = "mcpOAuth"
 DIGEST_LENGTH = 16
@@ -32,13 +33,19 @@ def digest(transport: str, url: str, headers: tuple[tuple[str, str], ...]) -> st
 
 def stored_entry(store_text: str, server: LoadedServer) -> dict[str, Any] | None:
     """The entry under the server's key, by that alone. A store that cannot be read holds nothing."""
+    entry = stored_entries(store_text).get(lookup_key(server))
+    return own_copy(entry) if isinstance(entry, dict) else None
+
+
+@lru_cache(maxsize=256)
+def stored_entries(store_text: str) -> Mapping[str, Any]:
+    """All entries of a store: it is read with every request, and mostly nothing has changed. Copy what is taken."""
     try:
         store = parse_json(store_text)
     except JsonTextError:
-        return None
+        return {}
     entries = store.get(STORE_KEY) if isinstance(store, dict) else None
-    entry = entries.get(lookup_key(server)) if isinstance(entries, dict) else None
-    return entry if isinstance(entry, dict) else None
+    return entries if isinstance(entries, dict) else {}
 
 
 def find_entry(store_text: str, server: LoadedServer) -> dict[str, Any] | None:

@@ -63,6 +63,11 @@ class AuthorizationServer:
         """All generations of tokens as they are now, in the order in which they came."""
         return tuple(self._ledger.generations)
 
+    @property
+    def token_count(self) -> int:
+        """How many generations there are. What a text is to this server changes with it alone."""
+        return len(self._ledger.generations)
+
     def received(self, endpoint: str) -> list[Received]:
         """The requests for one endpoint."""
         return [each for each in self.requests if each.endpoint == endpoint]

@@ -132,8 +132,9 @@ def require_known(provider: Provider) -> None:
         if value not in allowed:
             raise ValueError(f"{field} must be one of {', '.join(allowed)}, not {value!r}")
     for field, allowed in NAMES.items():
-        unknown = sorted(set(getattr(provider, field)) - set(allowed))
-        if unknown:
+        named = getattr(provider, field)
+        if named and not set(allowed).issuperset(named):
+            unknown = sorted(set(named).difference(allowed))
             raise ValueError(f"{field} may name {', '.join(allowed)}, not {unknown[0]!r}")
     for field in ("auth_methods", "scope_parameters"):
         if not getattr(provider, field):

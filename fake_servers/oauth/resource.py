@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -94,7 +95,7 @@ class Protected:
     def serves(self, url: str) -> bool:
         """Whether a request to that URL is for this resource or for its metadata."""
         path = urlsplit(url).path
-        own = urlsplit(self.resource.url).path.rstrip("/")
+        own = own_path(self.resource.url)
         return path in self._places() or path == own or path.startswith(f"{own}/")
 
     def handle(self, request: Request, now: float, who: str) -> Response:
@@ -168,9 +169,8 @@ class Protected:
         document |= told.metadata
         return {key: value for key, value in document.items() if value is not None}
 
-    def _places(self) -> list[str]:
-        own = urlsplit(self.resource.url).path.rstrip("/")
-        return [LOCATIONS.get(place, place).replace("{path}", own) for place in self.resource.metadata_at]
+    def _places(self) -> tuple[str, ...]:
+        return metadata_places(self.resource.url, self.resource.metadata_at)
 
     def _name(self, url: str) -> str:
         told = self.resource
@@ -179,3 +179,15 @@ class Protected:
     @staticmethod
     def _absolute(place: str, url: str) -> str:
         return place if urlsplit(place).scheme else f"{origin(url)}{place}"
+
+
+@lru_cache(maxsize=256)
+def own_path(url: str) -> str:
+    """The path of a resource, without a slash at its end."""
+    return urlsplit(url).path.rstrip("/")
+
+
+@lru_cache(maxsize=256)
+def metadata_places(url: str, metadata_at: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths of a resource's metadata: every request is compared with them."""
+    return tuple(LOCATIONS.get(place, place).replace("{path}", own_path(url)) for place in metadata_at)

@@ -176,6 +176,8 @@ def made(facts: AuthorizationFacts) -> AuthorizationServer:
 
 def changed(provider: Provider, facts: Mapping[str, Any]) -> Provider:
     """A provider with other facts; those that are tables are added to. Raises ValueError."""
+    if not facts:
+        return provider
     merged: dict[str, Any] = {}
     for field, value in facts.items():
         given = typed(value, Provider._field_defaults, field, "a provider")

@@ -79,6 +79,7 @@ class Monitor:
         self._tried: dict[str, int] = {}
         self._content: dict[str, str | None] | None = None
         self._rows: dict[str, Chains] = {}
+        self._known: dict[Any, tuple[int, Chains]] = {}
         self._retired: dict[str, Mapping[Chain, int]] = {}
         self._told = 0
         self._count = 0
@@ -92,9 +93,9 @@ class Monitor:
             self._content = {path: raw.decode("utf-8", "replace") for path, raw in self.stage.files() if is_kept(path)}
             self._rows = self._rows_now()
             self.held()
-        if actor in self._reading:
+        if self._reading and actor in self._reading:
             self._have_read(actor)
-        if actor in self._changing:
+        if self._changing and actor in self._changing:
             for path in self._changing.pop(actor):
                 self._changed(actor, path)
         kind, what = sort_of(label)
@@ -120,9 +121,10 @@ class Monitor:
 
     def _have_read(self, actor: str) -> None:
         for store, label, since in self._reading.pop(actor):
-            failed = any(
+            meanwhile = self.stage.events[since:]
+            failed = bool(meanwhile) and any(
                 event.name == "fault" and event.actor == actor and event.details.get("at") == label
-                for event in self.stage.events[since:]
+                for event in meanwhile
             )
             look = Look(actor, self.stage.now, self._count, self._noted(store, self.held_by(store)), failed)
             self._looks.setdefault((whose(actor), store), []).append(look)
@@ -264,7 +266,7 @@ class Monitor:
         if actor == OPERATOR:
             self.operated.add(path)
         if after is not None and is_store(path):
-            self._noted(path, self._chains(tokens_in(after)))
+            self._noted(path, self._in_text(after))
         if before == after:
             return
         if is_store(path):
@@ -276,13 +278,13 @@ class Monitor:
             self._judge_write(actor, path, before, after)
 
     def _note_left(self, actor: str, path: str, before: str | None, after: str | None) -> None:
-        was, now = (self._chains(tokens_in(text or "")) for text in (before, after))
+        was, now = self._in_text(before), self._in_text(after)
         for chain, held in was.items():
             if chain not in now or now[chain].number < held.number:
                 self.left[chain, held.number] = Gone(actor, path, self._count)
 
     def _judge_write(self, actor: str, path: str, before: str | None, after: str | None) -> None:
-        was, now = (self._chains(tokens_in(text or "")) for text in (before, after))
+        was, now = self._in_text(before), self._in_text(after)
         row = self.held_by(ROW)
         if path.startswith(KEYRING) and after is None:
             now = {chain: row[chain] for chain in was if chain in row}  # it is taken away for what is handed in instead
@@ -343,6 +345,8 @@ class Monitor:
         """A row that holds an older generation than before went backwards; one that was retired came back."""
         self._note_retired()
         now = self._rows_now()
+        if now == self._rows and not self._retired:
+            return  # as after most commits, of other tables
         for key, chains in self._rows.items():
             for chain in chains.keys() - now.get(key, {}).keys():
                 self.dropped[chain] = Gone(actor, ROW, self._count)
@@ -406,7 +410,7 @@ class Monitor:
     def held_by(self, store: str) -> Chains:
         """The same for one store."""
         if store != ROW:
-            return self._chains(tokens_in(self.stage.text(store) or ""))
+            return self._in_text(self.stage.text(store))
         newest: dict[Chain, Held] = {}
         for chains in self._rows_now().values():
             for chain, held in chains.items():
@@ -419,9 +423,25 @@ class Monitor:
         found: dict[str, Chains] = {}
         for key, row in self.stage.rows(CREDENTIALS).items():
             token = row.get("refresh_token")
-            found[key] = chains = self._chains([(token, expiry_in(row))] if token else ())
-            self.server_of |= dict.fromkeys(chains, str(row.get("server_name")))
+            found[key] = chains = self._known_chains((token, expiry_in(row))) if token else {}
+            for chain in chains:
+                self.server_of[chain] = str(row.get("server_name"))
         return found
+
+    def _in_text(self, text: str | None) -> Chains:
+        """What a file of that text holds; None is no file."""
+        return self._known_chains(text) if text else {}
+
+    def _known_chains(self, held: str | tuple[str, float | None]) -> Chains:
+        """What a text holds, or a token with its expiry. That stays the same until a token is given out."""
+        count = 0
+        for server in self.servers.values():
+            count += server.token_count
+        known = self._known.get(held)
+        if known is None or known[0] != count:
+            chains = self._chains(tokens_in(held) if isinstance(held, str) else (held,))
+            known = self._known[held] = (count, chains)
+        return known[1]
 
     def _chains(self, written: Sequence[tuple[str, float | None]]) -> Chains:
         newest: dict[Chain, Held] = {}

@@ -66,11 +66,10 @@ def no_secret_shown(run: Run) -> Finding:
     forms = secret_forms(run)
     if not forms:
         return Finding(name, None)
-    texts = list(shown_texts(run))
-    together = "\n".join(text for _, text in texts)  # mostly there is none, and one search tells so
+    together = "\n".join(shown_at_once(run))  # mostly there is none, and one search tells so
     if not any(form in together for _, form in forms):
         return Finding(name, holds=True)
-    for where, text in texts:
+    for where, text in shown_texts(run):
         found = next((secret for secret, form in forms if form in text), None)
         if found is not None:
             return Finding(name, holds=False, detail=f"the value of {found} is in {where}")
@@ -97,16 +96,35 @@ def secret_forms(run: Run) -> list[tuple[str, str]]:
     return forms
 
 
+def shown_at_once(run: Run) -> Iterator[str]:
+    """Everything in which no secret may stand: the details of all events as one text."""
+    events = [event.details for event in run.events if event.name not in OWN_EVENTS]
+    yield ENCODER.encode(events)
+    for _, text in (*printed_texts(run), *stored_texts(run)):
+        yield text
+
+
 def shown_texts(run: Run) -> Iterator[tuple[str, str]]:
-    """Everything in which no secret may stand, with where it is."""
+    """The same piece by piece, with where it is."""
+    yield from printed_texts(run)
+    for number, event in enumerate(run.events):
+        if event.name not in OWN_EVENTS:
+            yield f"event {number} ({event.name})", ENCODER.encode(event.details)
+    yield from stored_texts(run)
+
+
+def printed_texts(run: Run) -> Iterator[tuple[str, str]]:
+    """What sessions and runtimes printed."""
     stage = run.stage
     for actor in stage.actors:
         if actor.parent is None or is_runtime(actor):
             for stream, text in stage.printed(actor).items():
                 yield f"{stream} of {actor.name}", text
-    for number, event in enumerate(stage.events):
-        if event.name not in OWN_EVENTS:
-            yield f"event {number} ({event.name})", ENCODER.encode(event.details)
+
+
+def stored_texts(run: Run) -> Iterator[tuple[str, str]]:
+    """The rows of sessions, and the files that are not made for secrets."""
+    stage = run.stage
     for key, values in stage.rows(SESSIONS).items():
         yield f"the row of session {key}", ENCODER.encode(values)
     for path, content in stage.files():

@@ -14,7 +14,7 @@ from harness.reference.credentials.row import credential_of
 from harness.reference.credentials.state import CredentialState, state_at
 from harness.scenario import model
 from harness.scenario.model import Match, Often
-from harness.scenario.naming import is_match
+from harness.scenario.naming import is_like, numbered
 from harness.scenario.sentences import matched
 from harness.scenario.sessions import Job
 from harness.scenario.theatre import Evidence, Party, runs
@@ -143,7 +143,7 @@ def _event(scene: Scene, check: model.EventHappens) -> Seen:
 
 
 def _matching(scene: Scene, match: Match) -> Iterator[int]:
-    return (number for number, event in enumerate(scene.events) if is_match(match, event))
+    return (number for number, _ in numbered(match, scene.events))
 
 
 def _request(scene: Scene, check: model.RequestOffers) -> Seen:
@@ -242,7 +242,7 @@ def _received(scene: Scene, check: model.Received) -> Seen:
     authorization = scene.stage.cast.authorizations.servers.get(check.server)
     if authorization is not None:
         number = sum(
-            any(fnmatchcase(word or "", check.method) for word in (seen.endpoint, seen.method, seen.grant_type))
+            any(is_like(word or "", check.method) for word in (seen.endpoint, seen.method, seen.grant_type))
             for seen in authorization.requests
         )
         return Seen(check.often.holds(number), f"{Often(number, number)}" if number else "it received none")
@@ -250,8 +250,7 @@ def _received(scene: Scene, check: model.Received) -> Seen:
     if server is None:
         return Seen(met=False, instead=f"{check.server} is no remote server")
     number = sum(
-        fnmatchcase(seen.method, check.method) or fnmatchcase(seen.rpc_method or "", check.method)
-        for seen in server.requests
+        is_like(seen.method, check.method) or is_like(seen.rpc_method or "", check.method) for seen in server.requests
     )
     return Seen(check.often.holds(number), f"{Often(number, number)}" if number else "it received none")
 

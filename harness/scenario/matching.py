@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 from harness.scenario.document import DOCS
@@ -25,16 +26,22 @@ TYPES = {"truth": "true or false", "number": "a number"}
 def read_match(names: Vocabulary, table: Mapping[str, Any], path: Path) -> Match:
     """Which events a table means. Raises UserInputError where none can ever be meant."""
     pattern = table["event"]
-    found = {name: each for name, each in HAPPENINGS.items() if fnmatchcase(name, pattern)}
+    found = happenings_like(pattern)
     if not found:
         hint = meant(pattern, HAPPENINGS) or f"{DOCS} lists them all."
         names.document.fail((*path, "event"), f"no event is called {pattern!r}", hint)
     where = table.get("where", {})
-    check_where(names, pattern, found.values(), where, (*path, "where"))
+    check_where(names, pattern, found, where, (*path, "where"))
     if "who" in table:
-        roles = [role for each in found.values() for role in each.roles]
+        roles = [role for each in found for role in each.roles]
         check_actor(names, table["who"], (*path, "who"), tuple(dict.fromkeys(roles)), pattern)
     return Match(pattern, table.get("who", "*"), where)
+
+
+@lru_cache(maxsize=1024)
+def happenings_like(pattern: str) -> tuple[Happening, ...]:
+    """What a name or glob means of all that can happen."""
+    return tuple(each for name, each in HAPPENINGS.items() if fnmatchcase(name, pattern))
 
 
 def check_where(

@@ -8,7 +8,7 @@ the names that a timeline prints (`claude#2`, `S claude#2`) mean just that one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from harness.scenario.model import Match
 from harness.world.model import Event, Fault, Hold
 
 OPERATOR = "operator"
+GLOB = frozenset("*?[")
 _NUMBER = re.compile(r"#\d+")
 
 
@@ -53,6 +54,25 @@ def session_of(actor: str) -> str:
     return plain(actor.partition("/")[0])
 
 
+def matching(match: Match, events: Iterable[Event]) -> Iterator[Event]:
+    """The events that are meant."""
+    return (event for _, event in numbered(match, events))
+
+
+def numbered(match: Match, events: Iterable[Event]) -> Iterator[tuple[int, Event]]:
+    """The same, each with its number. A name that is no glob is found before anything else is compared."""
+    named: Iterable[tuple[int, Event]] = enumerate(events)
+    if not is_glob(match.event):
+        named = [each for each in named if each[1].name == match.event]
+    return (each for each in named if is_match(match, each[1]))
+
+
+@lru_cache(maxsize=4096)
+def is_glob(pattern: str) -> bool:
+    """Whether a pattern may mean another text than itself."""
+    return not GLOB.isdisjoint(pattern)
+
+
 def is_match(match: Match, event: Event) -> bool:
     """Whether an event is meant: texts of its details are compared as globs, lists by any of their items."""
     return (
@@ -77,7 +97,7 @@ def _detail_matches(wanted: Any, found: Any) -> bool:
     if isinstance(found, list | tuple):
         return any(_detail_matches(wanted, item) for item in found)
     if isinstance(wanted, str):
-        return fnmatchcase(str(found), wanted)
+        return fnmatchcase(str(found), wanted) if is_glob(wanted) else str(found) == wanted
     return bool(wanted == found) and isinstance(wanted, bool) == isinstance(found, bool)
 
 

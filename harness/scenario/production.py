@@ -17,6 +17,7 @@ from harness.scenario import chain_invariants, invariants, model
 from harness.scenario.cast import RUNTIME_PROGRAMS, Cast, Known
 from harness.scenario.credentials import store_credentials, stored_rows
 from harness.scenario.duration import require_time
+from harness.scenario.garbage import seldom_collected
 from harness.scenario.holes import Walked
 from harness.scenario.invariants import Finding
 from harness.scenario.judging import Scene, Seen, is_settled, look
@@ -29,6 +30,7 @@ from harness.scenario.variants import in_force
 from harness.scenario.verdicts import Verdict
 from harness.world import WorldFault
 from harness.world.model import Decision, Decisions, Divergence, Event, Hold, Recording
+from harness.world.model.actors import digest_of
 
 TABLES = (TABLE, attempts.TABLE, flows.TABLE, requirement.TABLE, sessions.TABLE, jobs.TABLE)
 """Those of the orchestrator's store."""
@@ -47,7 +49,7 @@ class Report(NamedTuple):
 
     `seconds` is virtual time until the last of them, the time to settle included. `detail` says why a verdict is
     neither pass nor fail, with a line for each reason. `kept` is what the holds did. `holes` counts the accepted ones.
-    `decisions` replay the run; `trace_digest` is equal for equal runs. `files` are all that were there in the end,
+    `decisions` replay the run. `files` are all that were there in the end,
     `rows` what the store held by table and key, `printed` what each actor printed (`ACTOR stdout`), `issued` the
     secrets that authorization servers gave out; all where they were asked for. `variant` is the known-bad one
     that was in place.
@@ -66,7 +68,6 @@ class Report(NamedTuple):
     seconds: float = 0.0
     tier: str = MODEL
     decisions: tuple[Decision, ...] = ()
-    trace_digest: str = ""
     points: tuple[Point, ...] = ()
     kept: tuple[Kept, ...] = ()
     files: Mapping[str, bytes] = {}
@@ -74,6 +75,11 @@ class Report(NamedTuple):
     printed: Mapping[str, str] = {}
     issued: tuple[str, ...] = ()
     variant: str = ""
+
+    @property
+    def trace_digest(self) -> str:
+        """Equal for equal runs of the model; empty where none was judged. Made when asked for: most never are."""
+        return digest_of(self.events) if self.tier == MODEL and self.invariants else ""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -106,11 +112,11 @@ def play(
         reason = f"the scenario is about {named}, not {on.label}"
         return Report(scenario, on, Verdict.NOT_APPLICABLE, reason, tier=tier)
     require_time(scenario, on, tier)
-    if tier == MODEL:
-        production: Production = ModelProduction(scenario, on, decisions, seed, notes_points=notes_points)
-    else:
-        production = of_processes(tier)(scenario, on, notes_points=notes_points)
-    return production.play(keeps_files=keeps_files)
+    if tier != MODEL:
+        return of_processes(tier)(scenario, on, notes_points=notes_points).play(keeps_files=keeps_files)
+    with seldom_collected():
+        production = ModelProduction(scenario, on, decisions, seed, notes_points=notes_points)
+        return production.play(keeps_files=keeps_files)
 
 
 def of_processes(tier: str) -> Callable[..., Production]:
@@ -140,7 +146,6 @@ class Ending(NamedTuple):
     verdict: str
     detail: str
     holds: tuple[Hold, ...]
-    trace_digest: str = ""
 
 
 class Production(ABC):
@@ -254,7 +259,6 @@ class Production(ABC):
             judged=judged,
             invariants=tuple(found.values()),
             holes=chain_invariants.walked(self.theatre),
-            trace_digest=ending.trace_digest,
         )
 
     def _seen(self, number: int, expectation: Expectation, found: dict[str, Finding], *, is_whole: bool) -> Seen:
@@ -337,7 +341,7 @@ class ModelProduction(Production):
         """Until every actor has ended or nothing can go on."""
         outcome = self.stage.run()
         holds = tuple(hold for hold in (*outcome.unmet_holds, *outcome.unreached_holds) if hold is not NOBODY)
-        return Ending(outcome.verdict, outcome.detail, holds, outcome.trace_digest)
+        return Ending(outcome.verdict, outcome.detail, holds)
 
     def crashes(self) -> str:
         """The first actor that ended by an exception."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from harness.scenario.model import Match
-from harness.scenario.naming import is_match
+from harness.scenario.naming import matching
 from harness.scenario.production import Report
 
 REACHED = "reached"
@@ -26,14 +26,14 @@ class Mark(NamedTuple):
 def happens(event: str, who: str = "*", **where: Any) -> Callable[[Report], bool]:
     """A run in which such an event happens."""
     match = Match(event, who, where)
-    return lambda report: any(is_match(match, each) for each in report.events)
+    return lambda report: any(matching(match, report.events))
 
 
 def happens_after(seconds: float, event: str, **where: Any) -> Callable[[Report], bool]:
     """A run in which such an event happens later than that."""
     match = Match(event, "*", where)
     return lambda report: any(
-        is_match(match, each) and each.at_seconds - report.started_seconds > seconds for each in report.events
+        each.at_seconds - report.started_seconds > seconds for each in matching(match, report.events)
     )
 
 

@@ -218,10 +218,13 @@ class Stage(Simulation):
 
 def files(node: Node, path: str) -> Iterator[tuple[str, bytes]]:
     """Every file with its path."""
-    if node.content is not None:
-        yield path or "/", node.content
-    for name, child in (node.children or {}).items():
-        yield from files(child, f"{path}/{name}")
+    pending = [(path, node)]
+    while pending:
+        at, here = pending.pop()
+        if here.content is not None:
+            yield at or "/", here.content
+        elif here.children:
+            pending += [(f"{at}/{name}", child) for name, child in reversed(here.children.items())]
 
 
 def matcher(match: Any) -> Any:

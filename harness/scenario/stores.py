@@ -58,12 +58,14 @@ def family_of(path: str, text: str | None) -> str:
     return "codex"
 
 
+@lru_cache(REMEMBERED_TEXTS)
 def is_of_a_runtime(actor: str) -> bool:
     """Whether an actor is a runtime or below one. What is started by nobody is the orchestrator's, its helpers too."""
     _, slash, below = actor.partition("/")
     return bool(slash) and plain(below.partition("/")[0]) in RUNTIME_PROGRAMS
 
 
+@lru_cache(REMEMBERED_TEXTS)
 def whose(actor: str) -> str:
     """For whom an actor acts: a runtime with all that it started, or the process of the orchestrator."""
     parts = actor.split("/", 2)

@@ -18,7 +18,10 @@ class Request(NamedTuple):
 def header(headers: Mapping[str, str], name: str) -> str | None:
     """A header's value, its name compared without regard to case; None when it is not there."""
     wanted = name.lower()
-    return next((value for given, value in headers.items() if given.lower() == wanted), None)
+    for given, value in headers.items():
+        if given.lower() == wanted:
+            return value
+    return None
 
 
 class StreamEvent(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 
 from fake_runtimes import launch as launches
 from fake_runtimes.claude.config import read_config
-from fake_runtimes.claude.credentials import find_entry, lookup_key
+from fake_runtimes.claude.credentials import find_entry, lookup_key, stored_entry
 from fake_runtimes.claude.names import offered, tool_name
 from fake_runtimes.claude.startup import attempt, attempts, timeout_ms
 from fake_runtimes.loaded import LoadedServer
@@ -72,6 +72,16 @@ def test_a_stored_entry_is_found_by_its_key_alone_and_only_with_a_token():
     assert find_entry(json.dumps({"mcpOAuth": {lookup_key(one): {"accessToken": ""}}}), one) is None
     assert find_entry(json.dumps({"mcpOAuth": {"x|0000000000000000": entry}}), one) is None
     assert find_entry("{oops", one) is None
+
+
+def test_whoever_changes_an_entry_that_it_has_read_changes_nobody_elses():
+    one = server(HTTP)
+    text = json.dumps({"mcpOAuth": {lookup_key(one): {"accessToken": "AT", "scopes": ["read"], "state": {"x": 1}}}})
+    first = stored_entry(text, one)
+    assert first is not None
+    first["scopes"].append("write")
+    first["state"]["x"] = 2
+    assert stored_entry(text, one) == {"accessToken": "AT", "scopes": ["read"], "state": {"x": 1}}
 
 
 @pytest.mark.parametrize(

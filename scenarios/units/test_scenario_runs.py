@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from harness.scenario.production import play
@@ -517,3 +519,14 @@ def test_the_columns_of_a_story_of_hours_stand_below_each_other():
     assert rows[1].startswith("      00:00.0   operator ")
     assert any(row.startswith("   10:00:00.0   operator ") for row in rows)
     assert {row.index("   ", 4) for row in rows if row.startswith("   10")} == {13}
+
+
+@pytest.mark.parametrize("before", [(700, 10, 10), (0, 10, 10), (90_000, 5, 5)])
+def test_a_run_leaves_the_collector_of_garbage_as_it_was(before):
+    usual = gc.get_threshold()
+    try:
+        gc.set_threshold(*before)
+        played()
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*usual)

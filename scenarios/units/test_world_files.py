@@ -486,3 +486,22 @@ def test_locking_twice_in_one_actor_waits_for_oneself():
         return await world.files.lock("/lock", timeout_seconds=1) is None
 
     assert alone(body) is True
+
+
+def test_what_was_read_at_a_path_is_looked_for_anew_once_it_was_moved_replaced_or_taken_away():
+    made = Tree()
+    for path in ("/a/b/f", "/a/g", "/h"):
+        made.make_directory(path.rpartition("/")[0] or "/", 0o755, 0, 0)
+        made.write(path, path.encode(), 0o644, 0, 0)
+        assert made.read(path, 0) == path.encode()
+    made.rename("/h", "/a/g", 0, 0)
+    assert (made.read("/a/g", 0), code(lambda: made.read("/h", 0))) == (b"/h", errno.ENOENT)
+    made.rename("/a", "/moved", 0, 0)
+    assert (made.read("/moved/b/f", 0), code(lambda: made.read("/a/b/f", 0))) == (b"/a/b/f", errno.ENOENT)
+    made.make_directory("/a/b", 0o755, 0, 0)
+    assert made.stat("/a/b/f", 0) is None
+    made.remove("/moved/g", 0, 0)
+    assert made.stat("/moved/g", 0) is None
+    for _ in made.removal("/moved", 0, lambda: 0.0, follow=True):
+        pass
+    assert code(lambda: made.read("/moved/b/f", 0)) == errno.ENOENT

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from harness.world import World, WorldFault
-from harness.world.model import Calm, Listed, Outcome, Recording, Seeded, Simulation
+from harness.world.model import Calm, Decision, Listed, Outcome, Recording, Seeded, Simulation
 from harness.world.model.decisions import RUN, STALL
-from harness.world.model.scheduler import Condition, Point, Scheduler
+from harness.world.model.scheduler import Condition, Point, Scheduler, StepLimit, Wait
 from scenarios.worlds import alone, program, ran
 
 
@@ -371,3 +371,64 @@ def test_a_simulation_runs_once():
     simulation.run()
     with pytest.raises(WorldFault, match="runs once"):
         simulation.run()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_switch_asks_and_orders_as_a_suspended_task_would(seed):
+    """Three tasks with timers between their points: at bare points everybody is suspended, at a switch few are."""
+
+    def traced(*, with_switch: bool) -> tuple[list[tuple[str, float]], list[Decision], int]:
+        recording = Recording(Seeded(seed, run=0.4, stall=0.3))
+        scheduler = Scheduler(recording, longest_stall_seconds=3.0)
+        seen: list[tuple[str, float]] = []
+
+        async def work(name: str, pause: float) -> None:
+            for number in range(12):
+                seen.append((f"{name}{number}", scheduler.now))
+                await (scheduler.switch if with_switch else Point(name))
+                if number % 4 == 3:
+                    await Wait((), scheduler.now + pause)
+
+        for name, pause in (("a", 1.0), ("b", 2.0), ("c", 5.0)):
+            scheduler.start(work(name, pause), Owner, name)
+        scheduler.run()
+        return seen, recording.taken, scheduler.steps
+
+    assert traced(with_switch=True) == traced(with_switch=False)
+
+
+@pytest.mark.parametrize("decisions", [Calm(), Listed(())], ids=["calm", "asked"])
+def test_a_task_that_never_leaves_its_switch_points_meets_the_step_limit(decisions):
+    scheduler = Scheduler(decisions, step_limit=50)
+
+    async def endless() -> None:
+        while True:
+            await scheduler.switch
+
+    scheduler.start(endless(), Owner, "endless")
+    with pytest.raises(StepLimit):
+        scheduler.run()
+    assert scheduler.steps == 50
+
+
+def test_what_a_source_raises_at_a_switch_no_task_can_catch():
+    class EndingAtTheSecond(Listed):
+        asked = 0
+
+        def choose(self, kind: str, arity: int) -> int:
+            self.asked += 1
+            if self.asked == 2:
+                raise LookupError("no more")
+            return 0
+
+    caught: list[str] = []
+
+    async def catches(world: World) -> None:
+        try:
+            await world.files.stat("/f")
+        except LookupError:
+            caught.append(world.name)
+
+    with pytest.raises(LookupError):
+        ran(EndingAtTheSecond(()), bodies={"one": catches, "two": catches})
+    assert caught == []

@@ -143,7 +143,7 @@ def items(value: object) -> tuple[Any, ...]:
 
 def members(value: object) -> Mapping[str, Any]:
     """A map field's members, in the order of the file."""
-    return value if isinstance(value, Mapping) else NOTHING
+    return value if isinstance(value, (dict, Mapping)) else NOTHING
 
 
 def root_names(value: object) -> tuple[str, ...]:

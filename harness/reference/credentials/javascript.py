@@ -17,6 +17,7 @@ LAST_ARRAY_INDEX = 2**32 - 2
 EXPONENT_FROM, EXPONENT_BELOW = 21, -6
 """A number is written with an exponent from 1e21 on, and below 1e-6."""
 
+WORDS = {None: "null", True: "true", False: "false"}
 SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 ESCAPED = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
@@ -25,13 +26,13 @@ CANONICAL_INDEX = re.compile(r"(?:0|[1-9][0-9]{0,9})\Z")
 
 def stringify(value: Any) -> str:
     """The text of a JSON value: no blanks, members in JavaScript's order, no needless escape."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         return quoted(value)
+    if value is None or isinstance(value, bool):
+        return WORDS[value]
     if isinstance(value, int | float):
         return number(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         return "{" + ",".join(f"{quoted(str(name))}:{stringify(value[name])}" for name in member_order(value)) + "}"
     return "[" + ",".join(stringify(item) for item in value) + "]"
 
@@ -59,8 +60,8 @@ def _escape(match: re.Match[str]) -> str:
 
 def member_order(members: Mapping[str, Any]) -> list[str]:
     """Integer-like names first, ascending; the rest as written (credential-key-integer-header-names)."""
-    indices = sorted((name for name in members if is_array_index(name)), key=int)
-    return indices + [name for name in members if not is_array_index(name)]
+    indices = sorted(filter(is_array_index, members), key=int)
+    return indices + [name for name in members if not is_array_index(name)] if indices else list(members)
 
 
 def is_array_index(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from functools import lru_cache
 
 MAXIMUM_LINKS = 40
 
@@ -18,6 +19,7 @@ def join(directory: str, name: str) -> str:
     return f"{directory.rstrip('/')}/{name}"
 
 
+@lru_cache(maxsize=1 << 12)
 def normalise(path: str) -> str:
     """`path` with `.`, `..` and repeated slashes worked out; two leading slashes are one."""
     flat = posixpath.normpath(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from harness.reference.oauth.urls import is_address
 
@@ -32,8 +33,14 @@ def acceptable_endpoint(endpoint: str | None) -> bool:
 
 def read_endpoint(endpoint: str | None) -> re.Match[str] | None:
     """The parts of an endpoint: userinfo, host, port, path, query; None where it is not acceptable."""
-    match = ENDPOINT.fullmatch(endpoint) if endpoint is not None else None
+    match = _whole(endpoint) if endpoint is not None else None
     return match if match is not None and is_address(match["ipv6"]) else None
+
+
+@lru_cache(maxsize=1 << 10)
+def _whole(endpoint: str) -> re.Match[str] | None:
+    """Its parts by the grammar alone. The few endpoints that there are get asked about at every turn."""
+    return ENDPOINT.fullmatch(endpoint)
 
 
 def shown_endpoint(endpoint: str | None) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+ENCODER = json.JSONEncoder(ensure_ascii=False)
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -31,7 +32,7 @@ def key_text(key: str) -> str:
 
 def quoted(text: str) -> str:
     """A basic string. JSON's escapes are TOML's; DEL is the one character that only TOML wants escaped."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+    return ENCODER.encode(text).replace("\x7f", "\\u007F")
 
 
 def value_text(value: Any) -> str:

@@ -24,6 +24,8 @@ SUCCESS = re.compile(r"Successfully connected|Connection established", re.IGNORE
 FAILURE = re.compile(r"Connection failed|Connection timed out", re.IGNORECASE)
 COLLECTED = re.compile(r"error|failed|timeout|refused|unauthorized", re.IGNORECASE)
 LEVELS = ("error", "debug", "info")
+KEPT_LOGS = 1 << 12
+"""Of so many log files it is known what stands in them: those of a month of twenty sessions."""
 
 CODEX_CLIENT = re.compile(
     r"MCP client for (?:server )?[`'\"]?(?P<name>[^`'\"\s]+?)[`'\"]?\s+(?:failed|timed out)", re.I
@@ -86,24 +88,25 @@ def hyphened(text: str) -> str:
 async def log_lines(world: World, directory: str, since_seconds: float) -> list[str]:
     """The lines of a server's log files, in the order of the files' names; files in which all is older are left out."""
     lines: list[str] = []
+    since_milliseconds = floor_milliseconds(since_seconds)
     try:
         for name in await world.files.names(directory):
             if name.endswith(".jsonl"):
                 content = await world.files.read(f"{directory}/{name}")
-                if newest_milliseconds(content) >= floor_milliseconds(since_seconds):
+                if newest_milliseconds(content) >= since_milliseconds:
                     lines += lines_of(content)
     except OSError:
         return lines
     return lines
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=KEPT_LOGS)
 def lines_of(content: bytes) -> tuple[str, ...]:
     """The lines of a log file. Those of earlier runs are read with every look, and change no more."""
     return tuple(content.decode(errors="replace").split("\n"))
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=KEPT_LOGS)
 def newest_milliseconds(content: bytes) -> float:
     """When the newest entry of a log file was written; infinity where one does not say."""
     entries = [entry for entry in map(entry_of, lines_of(content)) if entry is not None]

@@ -27,6 +27,7 @@ from harness.world import World
 
 POLL_SECONDS = 2.0
 NOT_STARTED = 1
+NOTHING = Seen()
 
 
 class Watched(NamedTuple):
@@ -135,15 +136,19 @@ async def watch(world: World, order: Order, ready: PreparedClone, running: Runni
     """Look at the servers until the runtime has ended, or one has failed that the session still counts on."""
     connected: frozenset[str] = frozenset()
     settled_seconds: float | None = None
+    is_news = True
     while True:
         code = await running.ended(None if connected.issuperset(ready.selected) else POLL_SECONDS)
         seen = without(await look(world, order, ready, running), connected)
-        await retire(world, order, seen.connected & ready.degraded)
-        connected |= seen.connected
-        if code is not None or new_failures(seen, ready):
+        if seen.connected:
+            await retire(world, order, seen.connected & ready.degraded)
+            connected |= seen.connected
+            is_news = True
+        if code is not None or (seen.failed and new_failures(seen, ready)):
             break
-        if settled_seconds is None and ladder.is_settled(ready.selected, connected, ready.degraded):
+        if is_news and settled_seconds is None and ladder.is_settled(ready.selected, connected, ready.degraded):
             settled_seconds = world.clock.now()
+        is_news = False
     if settled_seconds is not None and world.clock.now() - settled_seconds >= ladder.STABLE_SECONDS:
         await hand_back(world, order)
     return Watched(code, seen)
@@ -151,6 +156,8 @@ async def watch(world: World, order: Order, ready: PreparedClone, running: Runni
 
 def without(seen: Seen, connected: frozenset[str]) -> Seen:
     """What is news: a server that has connected in this run and is lost later is no failed connection."""
+    if not connected:
+        return seen
     failed = {name: error for name, error in seen.failed.items() if name not in connected}
     return Seen(seen.connected - connected, failed)
 
@@ -162,6 +169,8 @@ def new_failures(seen: Seen, ready: PreparedClone) -> tuple[str, ...]:
 
 async def look(world: World, order: Order, ready: PreparedClone, running: Running) -> Seen:
     """What the runtime has told of its servers by now."""
+    if order.runtime != "claude" and not running.lines:
+        return NOTHING
     names = tuple(ready.prepared.servers)
     if order.runtime != "claude":
         return evidence.lines_seen(order.runtime, running.lines, names)

@@ -73,4 +73,9 @@ class Outcome(NamedTuple):
     @property
     def trace_digest(self) -> str:
         """A digest of all events, in order: equal runs have equal ones, if details are plain values."""
-        return hashlib.sha256(repr(self.events).encode()).hexdigest()
+        return digest_of(self.events)
+
+
+def digest_of(events: tuple[Event, ...]) -> str:
+    """A digest of events in their order."""
+    return hashlib.sha256(repr(events).encode()).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple, Protocol
@@ -59,6 +59,30 @@ class Calm:
         return 0
 
 
+Choice = Callable[[str, int], int]
+"""From a kind and an arity to a number, as a source's `choose`. A run asks for more than one at each of its steps."""
+
+
+def drawn(random: Callable[[], float], rates: Mapping[str, float]) -> Choice:
+    """0 most of the time, else any other number alike."""
+
+    def choose(kind: str, arity: int) -> int:
+        return 0 if random() >= rates[kind] else 1 + int(random() * (arity - 1))
+
+    return choose
+
+
+def recorded(source: Choice, note: Callable[[Decision], None]) -> Choice:
+    """What the source says, told as well."""
+
+    def choose(kind: str, arity: int) -> int:
+        value = source(kind, arity)
+        note(decision(kind, arity, value))
+        return value
+
+    return choose
+
+
 class Seeded:
     """Draws from a seed. `rates` gives each kind's probability of anything but 0."""
 
@@ -67,14 +91,8 @@ class Seeded:
     def __init__(
         self, seed: int, *, run: float = 0.3, stall: float = 0.05, fault: float = 0.1, start: float = 0.5
     ) -> None:
-        self._random = Random(seed).random  # noqa: S311 - reproducible on purpose
-        self._rates = {RUN: run, STALL: stall, FAULT: fault, START: start}
-
-    def choose(self, kind: str, arity: int) -> int:
-        """0 most of the time, else any other number alike."""
-        if self._random() >= self._rates[kind]:
-            return 0
-        return 1 + int(self._random() * (arity - 1))
+        rates = {RUN: run, STALL: stall, FAULT: fault, START: start}
+        self.choose = drawn(Random(seed).random, rates)  # noqa: S311 - reproducible on purpose
 
 
 class Listed:
@@ -131,11 +149,5 @@ class Recording:
     calm = False
 
     def __init__(self, source: Decisions) -> None:
-        self._choose = source.choose
         self.taken: list[Decision] = []
-
-    def choose(self, kind: str, arity: int) -> int:
-        """What the source says."""
-        value = self._choose(kind, arity)
-        self.taken.append(decision(kind, arity, value))
-        return value
+        self.choose = recorded(source.choose, self.taken.append)

@@ -87,13 +87,17 @@ class FaultPlan:
         self._struck = [0] * len(self.faults)
         self._met: dict[tuple[str, str, str], int] = {}
         self._concerned: dict[tuple[str, str, str], bool] = {}
+        self._of_port: dict[str, tuple[Fault, ...]] = {}
 
     def concerns(self, port: str, actor: str, label: str) -> bool:
         """Whether any of its faults may strike there at any time: where none can, `strike` need not be asked."""
         key = (port, actor, label)
         known = self._concerned.get(key)
         if known is None:
-            known = self._concerned[key] = any(fault.is_at(port, actor, label) for fault in self.faults)
+            faults = self._of_port.get(port)
+            if faults is None:
+                faults = self._of_port[port] = tuple(fault for fault in self.faults if fits(port, fault.port))
+            known = self._concerned[key] = bool(faults) and any(fault.is_at(port, actor, label) for fault in faults)
         return known
 
     def strike(

@@ -49,8 +49,10 @@ class ModelFiles(Port):
 
     async def read(self, path: str) -> bytes:
         """A file's content."""
-        where = self._absolute(path)
-        refuse(await self._reach(f"read {where}", READ_ACTIONS), path)
+        where = path if path.startswith("/") else self._absolute(path)
+        fault = await self._reach(f"read {where}", READ_ACTIONS)
+        if fault is not None:
+            refuse(fault, path)
         return self._simulation.tree.read(where, self._actor.user)
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:

@@ -54,21 +54,30 @@ class Tree:
     """The whole file system. `user` 0 is root, whom permission bits do not stop; there are no groups and no umask.
 
     Paths are absolute POSIX texts. A change of what a directory holds is a change of the directory, at `now`.
+
+    What root found at a path by names and directories alone is there until something is moved or taken away:
+    new names make no path lead elsewhere.
     """
 
     def __init__(self, *, now: float = 0.0) -> None:
         self.root = _directory(0o755, 0, now)
+        self._known: dict[str, Node] = {}
 
     def read(self, path: str, user: int) -> bytes:
         """A file's content."""
-        node = self._at(path, user)
-        _permit(node, _READ, user, path)
+        node = None if user else self._known.get(path)
+        if node is None:
+            node = self._at(path, user)
+            _permit(node, _READ, user, path)
         if node.content is None:
             raise failure(errno.EISDIR, path)
         return node.content
 
     def open(self, path: str, mode: int, user: int, now: float) -> Node:
         """The file at a path, to be written; a new empty one gets `mode`."""
+        known = None if user else self._known.get(path)
+        if known is not None and known.content is not None:
+            return known
         found = self._find(path, user)
         node = found.node
         if node is None:
@@ -89,8 +98,9 @@ class Tree:
 
     def stat(self, path: str, user: int) -> Stat | None:
         """What is there; the last component is not followed."""
+        node = None if user else self._known.get(path)
         try:
-            node = self._find(path, user, follow=False).node
+            node = node or self._find(path, user, follow=False).node
         except (FileNotFoundError, NotADirectoryError):
             return None
         if node is None:
@@ -107,6 +117,9 @@ class Tree:
 
     def make_directory(self, path: str, mode: int, user: int, now: float) -> None:
         """A directory with its parents."""
+        known = None if user else self._known.get(path)
+        if known is not None and known.children is not None:
+            return
         parts = _parts(path)
         if user == 0 and self._make_plainly(parts, mode, now):
             return
@@ -158,6 +171,7 @@ class Tree:
             _permit(node, _WRITE, user, source)
         if existing is not None and existing.children:
             raise failure(errno.ENOTEMPTY, target)
+        self._forget(moved, place)
         _take(moved, user, source, now)
         _put(place, node, user, target, now)
 
@@ -171,6 +185,7 @@ class Tree:
         _permit(found.parent, _WRITE, user, path)
         if found.node.children:
             raise failure(errno.ENOTEMPTY, path)
+        self._forget(found)
         _take(found, user, path, now)
 
     def removal(self, path: str, user: int, now: Callable[[], float], *, follow: bool) -> Iterator[tuple[str, str]]:
@@ -195,6 +210,7 @@ class Tree:
                 if not levels:
                     return
                 yield "remove", at
+                self._known.clear()
                 _drop(levels[-1][0], at, user, now())
                 continue
             inner = f"{at}/{left.pop()}"
@@ -209,6 +225,7 @@ class Tree:
                 continue
             yield "list" if node.children is not None else "remove", inner
             if node.children is None:
+                self._known.clear()
                 _drop(holder, inner, user, now())
                 continue
             if _children(holder, at).get(inner.rpartition("/")[2]) is not node:
@@ -257,7 +274,16 @@ class Tree:
             if node is not None and at != base:
                 yield at, node
 
+    def _forget(self, *changed: Found) -> None:
+        """Look anew at what is about to be moved, replaced or taken away; below a directory, at everything."""
+        if any(each.node is not None and each.node.children is not None for each in changed):
+            self._known.clear()
+        for each in changed:
+            self._known.pop(each.path, None)
+
     def _at(self, path: str, user: int) -> Node:
+        if not user and (known := self._known.get(path)) is not None:
+            return known
         node = self._find(path, user).node
         if node is None:
             raise failure(errno.ENOENT, path)
@@ -302,11 +328,26 @@ class Tree:
 
     def _find_plainly(self, path: str) -> Found | None:
         """The common case, for root: names and directories alone on the way, no link; None where it is another."""
-        _, *above, name = path.split("/")
+        above, _, name = path.rpartition("/")
         if name in NO_NAMES:
             return None
+        node = self._known.get(above) or self._holder_plainly(above, path)
+        if node is None or node.children is None:
+            return None
+        child = node.children.get(name)
+        if child is None:
+            if not name.isascii() or len(name) > LONGEST_NAME_BYTES or "\0" in name:
+                _require_name(name, path)
+            return Found(node, name, None, path)
+        if child.target is not None:
+            return None
+        self._known[path] = child
+        return Found(node, name, child, path)
+
+    def _holder_plainly(self, above: str, path: str) -> Node | None:
+        """The same for what comes before the last name."""
         node = self.root
-        for part in above:
+        for part in above.split("/")[1:]:
             if node.children is None:
                 return None
             child = node.children.get(part)
@@ -318,14 +359,8 @@ class Tree:
             if child.target is not None:
                 return None
             node = child
-        if node.children is None:
-            return None
-        child = node.children.get(name)
-        if child is None:
-            if not name.isascii() or len(name) > LONGEST_NAME_BYTES or "\0" in name:
-                _require_name(name, path)
-            return Found(node, name, None, path)
-        return Found(node, name, child, path) if child.target is None else None
+        self._known[above] = node
+        return node
 
     def _make_plainly(self, parts: list[str], mode: int, now: float) -> bool:
         """The common case of making a directory, for root: nothing but directories on the way. False: it is another."""

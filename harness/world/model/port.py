@@ -8,12 +8,9 @@ from typing import ClassVar, NoReturn
 from harness.world.errors import WorldFault
 from harness.world.model.actors import Actor
 from harness.world.model.faults import Fault
-from harness.world.model.scheduler import Gone, Halt, Point, Wait
+from harness.world.model.scheduler import Gone, Halt, Wait
 from harness.world.model.simulation import Simulation
 from harness.world.sites import ANY_ACTIONS
-
-SWITCH = Point("port")
-"""One for all switch points of ports: what is known of each, holds and faults are told."""
 
 
 class Port:
@@ -37,23 +34,23 @@ class Port:
         A fault that kills never comes back; any other is answered, for the port to give it its effect. Where
         neither hold nor fault can be, awaiting the bare point is all.
         """
-        simulation = self._simulation
-        if not self._actor.alive:
-            raise Gone(f"{self._actor.name} has ended")
+        simulation, actor = self._simulation, self._actor
+        if not actor.alive:
+            raise Gone(f"{actor.name} has ended")
         if simulation.watcher is not None:
-            simulation.watcher(self._actor.name, label, content)
+            simulation.watcher(actor.name, label, content)
         if simulation.holds:
             return self._reach_watched(label, actions, content)
         faults = simulation.faults
-        if faults.actions.isdisjoint(actions) or not faults.concerns(self.kind, self._actor.name, label):
-            return SWITCH
+        if faults.actions.isdisjoint(actions) or not faults.concerns(self.kind, actor.name, label):
+            return simulation.switch
         return self._reach_watched(label, actions, content)
 
     async def _reach_watched(self, label: str, actions: frozenset[str], content: bytes | None) -> Fault | None:
         simulation, name = self._simulation, self._actor.name
         if simulation.holds:
             await simulation.hold(self._actor, label)
-        await SWITCH
+        await simulation.switch
         if simulation.faults.actions.isdisjoint(actions):
             return None
         text = "" if content is None else content.decode(errors="replace")

@@ -9,6 +9,7 @@ from math import inf
 from harness.world.errors import failure, require_spawnable
 from harness.world.model.actors import Actor
 from harness.world.model.port import Port
+from harness.world.model.scheduler import Wait
 from harness.world.model.simulation import Simulation
 from harness.world.outside.setting import NAME_VARIABLE
 from harness.world.ports import Program
@@ -19,12 +20,13 @@ from harness.world.values import NO_TIME, require_text
 class ModelChild(Port):
     """A process that this actor started."""
 
-    __slots__ = ("_child",)
+    __slots__ = ("_child", "_waiting")
     kind = "processes"
 
     def __init__(self, simulation: Simulation, actor: Actor, child: Actor) -> None:
         super().__init__(simulation, actor)
         self._child = child
+        self._waiting = f"wait for {child.name}"
 
     @property
     def pid(self) -> int:
@@ -61,12 +63,12 @@ class ModelChild(Port):
         """Its exit code."""
         if timeout_seconds is not None and not timeout_seconds > -inf:
             await self._misused(NO_TIME)
-        await self._reach(f"wait for {self._child.name}")
-        until = None if timeout_seconds is None else self._simulation.now + timeout_seconds
-        while self._child.alive:
-            if not await self._child.ended.wait(until):
+        await self._reach(self._waiting)
+        child, until = self._child, None if timeout_seconds is None else self._simulation.now + timeout_seconds
+        while child.alive:
+            if not await Wait((child.ended,), until):
                 break
-        return self._child.exit_code
+        return child.exit_code
 
     async def signal(self, name: str) -> None:
         """Send it a signal."""

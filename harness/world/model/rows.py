@@ -11,6 +11,8 @@ from harness.world.model.scheduler import Condition
 from harness.world.ports import Row
 
 Key = tuple[str, str]
+_SCALARS = (str, int, float, type(None))
+_UNCHANGING = frozenset({str, int, float, bool, type(None)})
 
 
 class Table:
@@ -72,15 +74,13 @@ class Changes:
 
 def copied(values: Mapping[str, Any]) -> dict[str, Any]:
     """A row's values for somebody else: what one actor does to them is not seen by another."""
-    return {name: _copied(value) if isinstance(value, (dict, list, set)) else value for name, value in values.items()}
+    return {name: value if value.__class__ in _UNCHANGING else _copied(value) for name, value in values.items()}
 
 
 def _copied(value: Any) -> Any:
     """A deep copy; plain values, of which rows mostly are, take the short way."""
-    if value is None or isinstance(value, (str, int, float)):
-        return value
     if type(value) is dict:
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: item if item.__class__ in _UNCHANGING else _copied(item) for key, item in value.items()}
     if type(value) is list:
-        return [_copied(item) for item in value]
-    return deepcopy(value)
+        return [item if item.__class__ in _UNCHANGING else _copied(item) for item in value]
+    return value if isinstance(value, _SCALARS) else deepcopy(value)

@@ -5,6 +5,9 @@ time). Anything else that it awaits is a fault of the code over the world. Rules
 just ran go on; timers of equal time become ready together, in the order in which they were set; a stalled
 task stays away until the next timer; nothing ready and no timer is a deadlock.
 
+Mostly the one that just ran goes on. A `Switch`, which is a point that knows its scheduler, finds that out before
+anything is suspended: the same is asked in the same order, and where the task goes on, it never stopped.
+
 What is nobody's outcome but the run's (a fault of the harness, a divergence) ends the run past the subject:
 a port awaits a `Halt`, and nothing that the subject catches or finally does can hide it.
 """
@@ -12,12 +15,12 @@ a port awaits a `Halt`, and nothing that the subject catches or finally does can
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from heapq import heappop, heappush
 from math import inf
 from opcode import opmap
 from types import CoroutineType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from harness.world.errors import WorldFault
 from harness.world.model.decisions import RUN, STALL, Decisions
@@ -60,6 +63,52 @@ class Point:
 
     def __await__(self) -> Generator[Point, Any, None]:
         yield self
+
+
+class Switched:
+    """Yielded at a switch point by a task that has been put where it is to wait."""
+
+    __slots__ = ()
+
+
+SWITCHED = Switched()
+GOES_ON = cast("Generator[Any, Any, None]", iter(()))
+"""To be awaited where there is nothing to wait for. It is at its end, for everybody and for ever."""
+
+
+def suspended() -> Generator[Switched, Any, None]:
+    """The await of a task that has been put away."""
+    yield SWITCHED
+
+
+class Switch:
+    """The switch point of all ports: asks what the scheduler would ask if the task were suspended.
+
+    That is who of those that are ready goes on, then whether that one stalls.
+    """
+
+    __slots__ = ("_point", "_scheduler")
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler, self._point = scheduler, Point("port")
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        scheduler = self._scheduler
+        if scheduler.steps >= scheduler.check_at:
+            return self._point.__await__()
+        scheduler.steps += 1
+        choose = scheduler.choose
+        if choose is None:
+            return GOES_ON
+        try:
+            ready = scheduler.ready
+            chosen = choose(RUN, len(ready) + 1) if ready else 0
+            if chosen:
+                scheduler.let_go_first(chosen)
+                return suspended()
+            return suspended() if scheduler.stalls(choose) else GOES_ON
+        except BaseException as error:  # noqa: BLE001 - a source may end the run with anything, past the subject
+            return Halt(error).__await__()
 
 
 class Condition:
@@ -150,10 +199,13 @@ class Scheduler:
         longest_stall_seconds: float = inf,
     ) -> None:
         self.decisions, self.now = decisions, now
-        self.steps = 0
-        self.current: ScheduledTask | None = None
+        self.choose = None if decisions.calm else decisions.choose
+        self.switch = Switch(self)
+        self.steps = self.check_at = 0
+        self.current: ScheduledTask
         self.tasks: list[ScheduledTask] = []
-        self._ready: list[ScheduledTask] = []
+        self.ready: list[ScheduledTask] = []
+        self._next: ScheduledTask | None = None
         self._timers: list[Timer] = []
         self._limits: list[Timer] = []
         self._sequence = 0
@@ -166,7 +218,7 @@ class Scheduler:
             raise WorldFault(f"{name} is no coroutine: {where(coroutine)}")
         task = ScheduledTask(coroutine, owner, name)
         self.tasks.append(task)
-        self._ready.append(task)
+        self.ready.append(task)
         return task
 
     def notify(self, condition: Condition, *, everybody: bool = True) -> None:
@@ -181,40 +233,46 @@ class Scheduler:
 
     def discard(self, owner: Any) -> None:
         """Forget an owner's tasks: none of them is resumed any more."""
-        self._ready = [task for task in self._ready if task.owner is not owner]
+        self.ready = [task for task in self.ready if task.owner is not owner]
 
     def run(self) -> None:
         """Run until nothing is left to do. Raises Deadlock, StepLimit and WorldFault."""
         began = time.monotonic()
-        decisions = self.decisions
-        choose = None if decisions.calm else decisions.choose
-        timers = self._timers
-        longest_stall = self._longest_stall_seconds
-        check_at = 0
+        choose = self.choose
         while True:
-            ready = self._ready
-            if not ready:
-                if self._next_timers():
-                    continue
-                self._check_deadlock()
-                return
-            if self.steps >= check_at:
-                check_at = self._check_limits(began)
-            self.steps += 1
-            if not choose:
-                self._resume(ready.pop(0))
-                continue
-            task = ready.pop(choose(RUN, len(ready)) if len(ready) > 1 else 0)
-            while timers and timers[0][1] != timers[0][2].timer:
-                heappop(timers)  # its task was notified: no time at which anything happens
-            if timers and timers[0][0] - self.now <= longest_stall and choose(STALL, 2):
-                task.stalled = True
-                self._set_timer(timers, task, timers[0][0])
-                continue
-            self._resume(task)
+            task, self._next = self._next, None
+            if task is None:
+                ready = self.ready
+                if not ready:
+                    if self._next_timers():
+                        continue
+                    self._check_deadlock()
+                    return
+                if self.steps >= self.check_at:
+                    self.check_at = self._check_limits(began)
+                self.steps += 1
+                task = ready.pop(choose(RUN, len(ready)) if choose and len(ready) > 1 else 0)
+            self.current = task
+            if not choose or not self.stalls(choose):
+                self._resume(task)
+
+    def let_go_first(self, chosen: int) -> None:
+        """Put the current task behind the `chosen`-th of those that are ready with it, itself being the 0th."""
+        self._next = self.ready.pop(chosen - 1)
+        self.ready.insert(0, self.current)
+
+    def stalls(self, choose: Callable[[str, int], int]) -> bool:
+        """Whether the current task is put away until the next timer."""
+        timers = self._timers
+        while timers and timers[0][1] != timers[0][2].timer:
+            heappop(timers)  # its task was notified: no time at which anything happens
+        if not timers or timers[0][0] - self.now > self._longest_stall_seconds or not choose(STALL, 2):
+            return False
+        self.current.stalled = True
+        self._set_timer(timers, self.current, timers[0][0])
+        return True
 
     def _resume(self, task: ScheduledTask) -> None:
-        self.current = task
         try:
             point = task.coroutine.send(task.answer)
         except StopIteration as stop:
@@ -228,7 +286,9 @@ class Scheduler:
         else:
             task.answer = None
             if point.__class__ is Point:
-                self._ready.insert(0, task)
+                self.ready.insert(0, task)
+            elif point is SWITCHED:
+                pass
             elif point.__class__ is Wait:
                 self._suspend(task, point, self._timers)
             elif point.__class__ is Patience:
@@ -239,15 +299,15 @@ class Scheduler:
                 raise WorldFault(f"{task.name} awaits {innermost(task.coroutine)}, which is no port's")
 
     def _suspend(self, task: ScheduledTask, wait: Wait, timers: list[Timer]) -> None:
-        task.conditions = wait.conditions
-        for condition in wait.conditions:
+        conditions = task.conditions = wait.conditions
+        for condition in conditions:
             condition.waiters.append(task)
         until = wait.until_seconds
         if until is None or until == inf:
             return
         if not until > -inf:
             raise WorldFault(f"{task.name} {NO_TIME}")
-        self._set_timer(timers, task, max(until, self.now))
+        self._set_timer(timers, task, until if until > self.now else self.now)
 
     def _set_timer(self, timers: list[Timer], task: ScheduledTask, at_seconds: float) -> None:
         self._sequence += 1
@@ -255,35 +315,38 @@ class Scheduler:
         heappush(timers, (at_seconds, self._sequence, task))
 
     def _wake(self, task: ScheduledTask, *, notified: bool) -> None:
-        for condition in task.conditions:
-            if task in condition.waiters:
-                condition.waiters.remove(task)
+        if task.conditions:
+            for condition in task.conditions:
+                if task in condition.waiters:
+                    condition.waiters.remove(task)
+            task.conditions = ()
         task.timer = 0
-        task.conditions = ()
         task.answer = notified
-        self._ready.append(task)
+        self.ready.append(task)
 
     def _next_timers(self) -> bool:
         """Make the tasks of the earliest time ready together; False when there is none."""
-        while heaps := [timers for timers in (self._timers, self._limits) if timers]:
-            at_seconds = min(timers[0][0] for timers in heaps)
-            woken = False
-            for timers in heaps:
-                while timers and timers[0][0] == at_seconds:
-                    _, sequence, task = heappop(timers)
-                    if task.timer == sequence and not task.done and task.owner.alive:
-                        self._timer_is_over(task)
-                        woken = True
-            if woken:
+        timers, limits = self._timers, self._limits
+        while timers or limits:
+            at_seconds = min(heap[0][0] for heap in (timers, limits) if heap) if limits else timers[0][0]
+            self._timers_are_over(timers, at_seconds)
+            self._timers_are_over(limits, at_seconds)
+            if self.ready:
                 self.now = at_seconds
                 return True
         return False
+
+    def _timers_are_over(self, timers: list[Timer], at_seconds: float) -> None:
+        while timers and timers[0][0] == at_seconds:
+            _, sequence, task = heappop(timers)
+            if task.timer == sequence and not task.done and task.owner.alive:
+                self._timer_is_over(task)
 
     def _timer_is_over(self, task: ScheduledTask) -> None:
         if task.stalled:  # it was ready before and keeps the answer that it had
             task.stalled = False
             task.timer = 0
-            self._ready.append(task)
+            self.ready.append(task)
             return
         self._wake(task, notified=False)
 

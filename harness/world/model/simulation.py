@@ -93,6 +93,7 @@ class Simulation:
             watchdog_seconds=watchdog_seconds,
             longest_stall_seconds=longest_stall_seconds,
         )
+        self.switch = self.scheduler.switch
         self.seed, self.started_seconds = seed, start_seconds
         self.faults = FaultPlan(faults)
         self.holds = list(holds)
@@ -218,7 +219,7 @@ class Simulation:
 
     def emit(self, actor: str, name: str, details: dict[str, Any]) -> None:
         """Write down something that happened."""
-        self.events.append(Event(self.now, actor, name, details))
+        self.events.append(Event(self.scheduler.now, actor, name, details))
         if self._happened.waiters:
             self.scheduler.notify(self._happened)
 

@@ -34,6 +34,8 @@ UNREADABLE_SUFFIX = ".unreadable"
 TEMPORARY = re.compile(rf"(?:{re.escape(UNREADABLE_SUFFIX)})?\.[0-9]+-[0-9a-f]{{8}}\.tmp")
 """What a write in one piece puts behind the name of its file; a killed writer leaves such a file."""
 
+DECODER = json.JSONDecoder(parse_float=fraction, parse_int=integer, parse_constant=refuse_constant)
+
 FEW_BRACKETS = 100
 """A text with no more of them can be written, however they nest."""
 
@@ -49,7 +51,7 @@ def parse(text: str | None) -> Document | None:
     What is nested too deeply to be written again is none either.
     """
     try:
-        content = json.loads(text or "", parse_float=fraction, parse_int=integer, parse_constant=refuse_constant)
+        content = DECODER.decode(text or "")
         if not isinstance(content, dict):
             return None
         if text is not None and text.count("{") + text.count("[") > FEW_BRACKETS:
