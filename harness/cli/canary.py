@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 
+from harness.cli.output import add_format
+
 CANARY_FORMATS = ("text", "json", "markdown", "junit")
 
 
@@ -38,13 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--profiles", metavar="DIR", help="where --write-profile writes (default: among the profiles that there are)"
     )
     kept.add_argument("--record", action="store_true", help="keep what was observed as the record of the version")
-    kept.add_argument(
-        "--format",
-        action="append",
-        default=[],
-        metavar="FORMAT[=PATH]",
-        help=f"{', '.join(CANARY_FORMATS)}; repeatable, PATH - is stdout (default: text); of list: text, json",
-    )
+    add_format(kept, CANARY_FORMATS, more="; of list: text, json")
     parser.add_argument(
         "--bisect",
         nargs=2,

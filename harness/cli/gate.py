@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.cli.output import TEXT, add_format, targets_of
 from harness.errors import UserInputError
 from harness.gate.assemble import Assembled, GateOptions, assemble
 from harness.gate.battery.results import QUICK_ENTRIES, Mode
@@ -19,11 +20,10 @@ from harness.gate.fixes import Fixes, fix_everything
 from harness.gate.rule import RULES
 from harness.inputs.document import BYTE_ORDER_MARK
 from harness.inputs.files import display_path, replace_text
-from harness.report.formats import Target, check_targets, load_formats, parse_target, write_reports
+from harness.report.formats import Target, load_formats, write_reports
 from harness.report.masking import mask
 from harness.report.safety import visible
 
-_DEFAULT_FORMAT = "text"
 _DEFAULT_OUT = "out"
 _MOST_NAMED = 20
 """So many fixed findings are named."""
@@ -55,13 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on", choices=("error", "warning", "note"), help="what makes the exit code 1 (default: error)"
     )
-    parser.add_argument(
-        "--format",
-        action="append",
-        default=[],
-        metavar="FORMAT[=PATH]",
-        help=f"{', '.join(load_formats())}; repeatable, PATH - is stdout (default: text)",
-    )
+    add_format(parser, load_formats())
     parser.add_argument(
         "--battery",
         choices=[mode.value for mode in Mode],
@@ -84,8 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the gate and write its reports. Returns the exit code."""
     began = time.monotonic()
-    targets = [parse_target(text) for text in arguments.format] or [Target(_DEFAULT_FORMAT, None)]
-    check_targets(targets)
+    targets = targets_of(arguments.format, load_formats())
     options = GateOptions(
         catalog=arguments.catalog,
         base=arguments.base,
@@ -183,8 +176,8 @@ def _spare_inputs(targets: Sequence[Target], options: GateOptions, catalog: Path
 
 def _write_stdout(text: str, targets: Sequence[Target]) -> None:
     """The text report as the terminal takes it; what programs read is UTF-8 wherever it goes."""
-    to_stdout = next((target.format for target in targets if target.path is None), _DEFAULT_FORMAT)
-    if to_stdout == _DEFAULT_FORMAT or not hasattr(sys.stdout, "buffer"):
+    to_stdout = next((target.format for target in targets if target.path is None), TEXT)
+    if to_stdout == TEXT or not hasattr(sys.stdout, "buffer"):
         sys.stdout.write(text)
     else:
         sys.stdout.flush()

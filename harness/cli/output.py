@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from harness.report.formats import Target
 
-TEXT_OR_JSON = ("text", "json")
+TEXT = "text"
+"""What is given where nothing is asked for."""
+TEXT_OR_JSON = (TEXT, "json")
 
 
-def add_format(parser: argparse.ArgumentParser, formats: Sequence[str] = TEXT_OR_JSON) -> None:
-    """The option. What it says is read by `targets_of`."""
+def add_format(parser: argparse._ActionsContainer, formats: Sequence[str] = TEXT_OR_JSON, *, more: str = "") -> None:
+    """The option; `more` ends its help. What it says is read by `targets_of`."""
     parser.add_argument(
         "--format",
         action="append",
         default=[],
         metavar="FORMAT[=PATH]",
-        help=f"{', '.join(formats)}; repeatable, PATH - is stdout (default: {formats[0]})",
+        help=f"{', '.join(formats)}; repeatable, PATH - is stdout (default: {TEXT}){more}",
     )
 
 
@@ -28,7 +30,7 @@ def targets_of(texts: Sequence[str], formats: Sequence[str] = TEXT_OR_JSON) -> l
     """Where each report goes. Worth calling before anything is done. Raises UserInputError."""
     from harness.report.formats import check_targets, parse_target  # the help of a command does without
 
-    targets = [parse_target(text, formats) for text in texts or formats[:1]]
+    targets = [parse_target(text, formats) for text in texts or (TEXT,)]
     check_targets(targets)
     return targets
 
