@@ -8,6 +8,7 @@ from harness.reference.credentials.row import TABLE as CREDENTIALS
 from harness.scenario.stores import ROW, is_store
 
 LOCK_FILE = "/.zimmer-credential-store.lock"
+SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 NEEDS_AUTH_FILE = "/mcp-needs-auth-cache.json"
 
 
@@ -32,4 +33,6 @@ def sort_of(label: str) -> tuple[str, str]:
         return ("changed", what) if is_kept(what) else ("", "")
     if verb == "spawn":
         return "asking", what
+    if verb in SIGNALS:
+        return "giving up", what.removeprefix("to ")
     return (verb.lower(), what) if verb in ("POST", "committed") else ("", "")

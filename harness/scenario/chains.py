@@ -77,6 +77,7 @@ class Monitor:
         self._looks: dict[tuple[str, str], list[Look]] = {}
         self._locked: dict[str, int] = {}
         self._tried: dict[str, int] = {}
+        self._given_up: set[str] = set()
         self._content: dict[str, str | None] | None = None
         self._rows: dict[str, Chains] = {}
         self._known: dict[Any, tuple[int, Chains]] = {}
@@ -116,6 +117,8 @@ class Monitor:
             self._committed(actor)
         elif kind == "asking":
             self._tried[whose(actor)] = self._count
+        elif kind == "giving up":
+            self._given_up.add(what)
         elif content and b"refresh_token=" in content:
             self._posted(actor, what, content)
 
@@ -226,9 +229,14 @@ class Monitor:
         )
 
     def _was_answered(self, look: Look) -> bool:
-        """Whether what a helper of the orchestrator has read came to its parent, which waits for it a short time."""
+        """Whether what a helper of the orchestrator has read came to its parent, which waits for it a short time.
+
+        Who sends it a signal has given it up, even where it was done at that very moment.
+        """
         if "/" not in look.actor:
             return True
+        if look.actor in self._given_up:
+            return False
         began: float | None = None
         for event in self.stage.events:
             if event.name == "spawn" and event.details.get("child") == look.actor:

@@ -330,6 +330,16 @@ def ask_keyring(scene: Scene, child: str, exit_code: int = 0) -> None:
     scene.tell(child, "ended", {"exit_code": exit_code})
 
 
+@pytest.mark.requirement("refresh-chain-never-burned")
+def test_a_helper_that_was_given_up_has_told_nothing_even_if_it_was_done_at_that_moment():
+    scene = rotated(RING)
+    ask_keyring(scene, "T/keyctl")
+    scene.monitor.arrived("T", "SIGKILL to T/keyctl", None)
+    assert scene.present(1, "T") == ("", holes.NOT_READABLE)
+    ask_keyring(scene, "T/keyctl#2")
+    assert scene.present(1, "T") == ("it had read the fresher one", "")
+
+
 def take_away(scene: Scene) -> tuple[str, str]:
     """T has the account of the keyring removed, for which it asks twice; (rule, hole) of the newer pair in it."""
     ask_keyring(scene, "T/keyctl#8")
