@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fake_runtimes.connections.results import Identity
+from fake_runtimes.text import LONE_SURROGATE
 
 PROBE_ID = "server-discover-probe-1"
 PROBE_METHOD = "server/discover"
@@ -23,8 +24,9 @@ ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circ
 
 
 def encode(message: Message) -> str:
-    """One line of compact JSON."""
-    return ENCODER.encode(message)
+    """One line of compact JSON, in which half a surrogate pair is escaped: UTF-8 cannot hold it."""
+    written = ENCODER.encode(message)
+    return written if written.isascii() else LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def decode(line: str) -> Message | None:

@@ -153,7 +153,7 @@ class HttpServer:
     def _open_session(self, state: protocol.State) -> str:
         self._opened += 1
         source = f"{self.behaviour.name}/{self._opened}"
-        session = hashlib.sha256(source.encode()).hexdigest()[:SESSION_CHARACTERS]
+        session = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:SESSION_CHARACTERS]
         self._states[session] = state
         return session
 

@@ -8,6 +8,7 @@ revision there is no handshake: each request names the revision in its `_meta`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ DISCOVER = "server/discover"
 MODERN_VERSION = "2026-07-28"
 META_VERSION = "io.modelcontextprotocol/protocolVersion"
 META_SERVER = "io.modelcontextprotocol/serverInfo"
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 CACHED_METHODS = (DISCOVER, "tools/list")
 DECODER = json.JSONDecoder()
 ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
@@ -237,5 +239,6 @@ def error(request_id: object, code: int, message: str) -> Message:
 
 
 def encode(message: Mapping[str, Any]) -> str:
-    """A message as one line."""
-    return ENCODER.encode(message)
+    """A message as one line. What is no character in a name is escaped, as UTF-8 cannot hold it."""
+    written = ENCODER.encode(message)
+    return written if written.isascii() else LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

@@ -309,7 +309,7 @@ class Monitor:
         """Whether whoever wrote had looked, and what it had seen: its look under the lock is the writing's own."""
         who = whose(actor)
         if path.startswith(KEYRING):
-            return self._taken_away(actor, path, chain, after)
+            return self._put_back(path) or self._taken_away(actor, path, chain, after)
         under_lock = self._locked.get(actor, self._count)
         looks = [look for look in self._looks.get((who, path), ()) if look.arrival < under_lock]
         recent = seen_in_time(looks, -1, self.stage.now)
@@ -330,6 +330,10 @@ class Monitor:
         ):
             return MERGE, ""
         return "", holes.OVERWRITTEN
+
+    def _put_back(self, path: str) -> tuple[str, str] | None:
+        """Whoever asks the keyring publishes what was found, over what has come there meanwhile; None: a removal."""
+        return None if self.stage.text(path) is None else ("", holes.REPUBLISHED)
 
     def _taken_away(self, actor: str, path: str, chain: Chain, row: Held) -> tuple[str, str]:
         """The same for an account of the keyring. A removal asks twice: whether there is one, and to remove it."""

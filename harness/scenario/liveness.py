@@ -101,7 +101,8 @@ def end_of(stage: Evidence, launch: Launch, server: str) -> str | None:
     offered = [each for each in required(stage, launch.session) if each.get("server_name") == server]
     if len(offered) != 1:
         return f"it is offered {len(offered)} times"
-    if any(state_at(row, launch.at).active for row in rows):
+    key = offered[0].get("credential_key")  # another config of the same server has another row
+    if any(state_at(row, launch.at).active for row in rows if key in (None, row.credential_key)):
         return "a sign-in is offered that its stored credential keeps from being started"
     return ""
 

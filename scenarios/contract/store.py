@@ -57,6 +57,19 @@ async def a_transaction_reads_its_own_changes_and_others_what_is_committed(world
     return seen
 
 
+@case("store", [["\x00", "a", "\ud800", "\uffff", "\U0001f600"], {"n": 1}, ["\ud800", "\U0001f600"]])
+async def a_row_is_found_by_any_text_and_texts_are_in_the_order_of_their_characters(world: World, at: str) -> Any:
+    for key in ("\U0001f600", "\uffff", "a", "\x00", "\ud800"):
+        await put(world, "half \udc00", key, n=1)
+    transaction = await world.store.begin()
+    found = await transaction.get("half \udc00", "\ud800", lock=True)
+    all_rows = list(await committed(world, "half \udc00"))
+    for key in ("\x00", "a", "\uffff"):
+        await transaction.delete("half \udc00", key)
+    await transaction.commit()
+    return [all_rows, found and dict(found.values), list(await committed(world, "half \udc00"))]
+
+
 @case("store", [{"n": 1}, {"n": 1}])
 async def a_rollback_forgets_and_frees(world: World, at: str) -> Any:
     await put(world, "back", "a", n=1)

@@ -15,6 +15,7 @@ from harness.reference.credentials.state import StoredCredential, expires_in
 from harness.reference.credentials.writers.protocol import RuntimePair, StagedCredential
 from harness.reference.readiness.probe import oauth_state
 from harness.world import Request, Response, World
+from harness.world.ports import Clock
 from scenarios.units.oauth_run import START_SECONDS, Answering, Ran, run_world
 
 NOW = START_SECONDS
@@ -164,3 +165,28 @@ def lines(ran: Ran, level: str | None = None) -> list[str]:
 def kinds(ran: Ran) -> list[str]:
     """The kinds of the failures, in order."""
     return [event["kind"] for event in ran.named("credential.refresh_failed")]
+
+
+@dataclass
+class SetClock:
+    """A clock that is wrong by so many seconds, from a time on."""
+
+    clock: Clock
+    wrong_seconds: float
+    from_seconds: float
+
+    def now(self) -> float:
+        """What it shows."""
+        now = self.clock.now()
+        return now + self.wrong_seconds if now >= self.from_seconds else now
+
+    async def sleep(self, seconds: float) -> None:
+        """Time passes as ever."""
+        await self.clock.sleep(seconds)
+
+
+def with_clock(world: World, wrong_seconds: float, from_seconds: float = NOW) -> World:
+    """The world with its clock set, at once or while it is at work."""
+    changed: Any = world
+    changed.clock = SetClock(world.clock, wrong_seconds, from_seconds)
+    return world

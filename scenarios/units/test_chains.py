@@ -386,6 +386,15 @@ def test_what_a_runtime_puts_over_a_newer_pair_in_the_keyring_is_published_again
     assert scene.present(1, "T/pi") == ("", holes.REPUBLISHED)
 
 
+def test_what_a_helper_that_only_asked_puts_back_over_a_newer_pair_is_published_again_too():
+    """It had read the older one, and a runtime renewed that before the helper published what it had found."""
+    scene = rotated(RING)
+    scene.write(RING, 1, actor="cron/keyctl")
+    (found,) = scene.monitor.overwrites
+    assert (found.wrong, found.hole) == ("", holes.REPUBLISHED)
+    assert scene.present(1, "T/pi") == ("", holes.REPUBLISHED)
+
+
 def test_an_answer_that_came_into_a_store_was_not_lost():
     scene = rotated(RING)
     scene.tell("S/claude", "killed", {"signal": "SIGKILL"})

@@ -19,6 +19,9 @@ from fake_runtimes.connections.messages import reply_to
 from fake_runtimes.loaded import LoadedServer
 from fake_servers.mcp import Behaviour, HttpServer, Tool
 from fake_servers.mcp import program as server_program
+from harness.scenario.production import play
+from harness.scenario.trees import scenario_from
+from harness.scenario.verdicts import Verdict
 from harness.world import World
 from harness.world.model import Fault
 from scenarios.worlds import Ran, ran
@@ -380,3 +383,20 @@ def test_a_client_answers_a_servers_ping_and_refuses_its_other_requests():
     assert refused["error"]["code"] == -32601
     assert reply_to({"method": "notifications/progress"}) is None
     assert reply_to({"id": 1, "result": {}}) is None
+
+
+@pytest.mark.parametrize("runtime", ["claude", "pi"])
+def test_a_server_whose_name_is_half_a_surrogate_pair_is_authorized_and_reached_as_any_other(runtime):
+    """JSON can spell such a name, so a catalog may hold it. The TOML of Codex cannot."""
+    name = "tick\ud800ets"
+    tree = {
+        "schema": 1, "id": "half", "title": "Half", "runtime": ["claude", "codex", "pi"],
+        "app_host": "zimmer.example.com",
+        "catalog": {name: {"type": "streamable-http", "url": "https://tickets.test/mcp"}},
+        "authorization": {"desk-as": {}},
+        "server": {name: {"protected_by": "desk-as"}},
+        "step": [{"start": "S", "turns": [{"seconds": 5}]}, {"authorize": name, "session": "S"}],
+        "expect": [{"event": "server.connected", "where": {"server": name}}],
+    }  # fmt: skip
+    report = play(scenario_from(tree), runtime)
+    assert (report.verdict, report.failures, report.detail) == (Verdict.PASS, (), "")

@@ -41,6 +41,7 @@ from scenarios.units.refresh_run import (
     pair_text,
     run_job,
     stored,
+    with_clock,
 )
 
 DEAD = json.dumps({"error": "invalid_grant"})
@@ -467,6 +468,73 @@ def test_who_waited_for_the_row_does_not_present_the_token_that_was_just_present
     assert [who for _, who, _ in server.posts] == ["first"]
     assert stored(ran) == row
     assert ran.simulation.now > NOW + 4
+
+
+@pytest.mark.requirement("refresh-ambiguous-never-in-band", "refresh-transient-no-in-band-retry")
+@pytest.mark.parametrize(
+    ("lost", "lasts"),
+    [("reset-after", 5.0), ("kill", 5.0), ("slow", 5.0), ("outage", 5.0), ("outage", 0.5), ("garbage", 0.5)],
+)
+def test_who_came_while_a_token_was_being_presented_does_not_present_it_once_more(lost, lasts):
+    """The first has noted its attempt, and waits for its answer; the others come then, and wait for the row."""
+    reply = {"outage": answer(503, after_seconds=lasts), "garbage": answer(200, "not json", after_seconds=lasts)}
+    server = TokenServer(reply.get(lost, answer(after_seconds=lasts)))
+    fault = {
+        "reset-after": Fault("reset-after", label=POSTED),
+        "slow": Fault("slow", label=POSTED, seconds=99.0),
+        "kill": Fault("kill", label="commit", actor="first", after_seconds=lasts),
+    }.get(lost)
+    row = credential(expires_at=NOW - MINUTE)
+    others = {"first": job(), "spawn": coming(lasts / 2, spawned("gate"))}
+    ran = run_job(row, server=server, program=coming(lasts / 3, job()), others=others, faults=[fault] if fault else [])
+    assert [who for _, who, _ in server.posts] == ["first"]
+    assert stored(ran) == row
+
+
+def coming(seconds: float, program: Program) -> Program:
+    async def later(world: World) -> None:
+        await world.clock.sleep(seconds)
+        await program(world)
+
+    return later
+
+
+@pytest.mark.requirement("refresh-retryable-retried-in-band")
+def test_who_came_while_a_request_did_not_leave_presents_what_nobody_has():
+    server = TokenServer()
+    fault = Fault("open-timeout", label=POSTED, actor="first")
+    ran = run_job(
+        credential(expires_at=NOW - MINUTE), server=server, program=coming(5, spawned("gate")),
+        others={"first": job()}, faults=[fault],
+    )  # fmt: skip
+    assert [who for _, who, _ in server.posts] == ["zimmer"]
+    assert stored(ran).refresh_token == NEW_REFRESH
+
+
+@pytest.mark.requirement("refresh-ambiguous-never-in-band")
+@pytest.mark.parametrize("lost", ["reset-after", "kill"])
+@pytest.mark.parametrize("came_seconds", [0.0, 2.0])
+@pytest.mark.parametrize("from_seconds", [0.0, 4.0])
+@pytest.mark.parametrize("wrong_seconds", [HOUR, -HOUR])
+@pytest.mark.parametrize("whose", ["first", "zimmer"])
+def test_no_clock_that_is_set_brings_a_token_out_again(whose, wrong_seconds, from_seconds, came_seconds, lost):
+    """Wrong from the start, or set while one posts and the other waits for the row, before or after the post."""
+    server = TokenServer(answer(after_seconds=5.0))
+    row = credential(expires_at=NOW - 2 * HOUR, updated_at=NOW - 9 * HOUR)
+
+    async def at_work(world: World) -> None:
+        if world.name == whose:
+            with_clock(world, wrong_seconds, NOW + from_seconds)
+        await world.clock.sleep(came_seconds if world.name == "zimmer" else 0.0)
+        await run_refresh_job(world, [])
+
+    fault = Fault("kill", label="commit", actor="first", after_seconds=5.0)
+    run_job(
+        row, server=server, program=at_work, others={"first": at_work},
+        holds=[Hold("zimmer", f"lock row {TABLE}/{KEY}", until=lambda event: event.name == "request")],
+        faults=[fault if lost == "kill" else Fault("reset-after", label=POSTED)],
+    )  # fmt: skip
+    assert [who for _, who, _ in server.posts] == ["first"]
 
 
 @pytest.mark.requirement("refresh-ambiguous-never-in-band")

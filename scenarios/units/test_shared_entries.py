@@ -12,7 +12,7 @@ import pytest
 from harness.reference.catalog.catalog import read_catalog
 from harness.reference.credentials import owners, table
 from harness.reference.credentials.key import Runtime
-from harness.reference.credentials.reconcile import Reconciler
+from harness.reference.credentials.reconcile import Reconciler, settle_owners
 from harness.reference.credentials.retire import retire
 from harness.reference.credentials.writers.registry import registered_writers, session_writer
 from harness.reference.oauth.server import remote_server
@@ -21,7 +21,7 @@ from harness.reference.session.job import run_session
 from harness.reference.session.order import Order
 from harness.world import World
 from harness.world.model import Fault
-from scenarios.units.oauth_run import START_SECONDS
+from scenarios.units.oauth_run import START_SECONDS, Ran
 from scenarios.units.spawn_gate_run import HOME, HOUR, STORE, Session, credential, remote
 
 Entry = Mapping[str, Any]
@@ -189,30 +189,122 @@ DEATHS = [
 ]
 
 
-@pytest.mark.requirement("reconcile-two-rows-one-name", "refresh-chain-never-burned")
-@pytest.mark.parametrize(("at", "nth", "whose"), DEATHS)
-def test_whoever_dies_while_one_copy_takes_anothers_place_leaves_it_to_no_wrong_row(at, nth, whose):
-    async def first(world: World, order: Order) -> Any:
-        await Shared(world, order).spawn(PLAIN)
-
-    begun = Session({"n": dict(PLAIN)}, credentials=rows_of("codex"), runtime="codex", lookup=SAME, program=first)
+def dying_spawn(begun: Session, after: Any, *, at: str, nth: int) -> Ran:
+    """What `after` does in the world that a run has left, a minute after a spawn of the second row died at a point."""
 
     async def dying(world: World) -> Any:
         await run_session(world, replace(begun.order, catalog=read_catalog({"n": dict(TEAM)})))
 
-    async def after(world: World, order: Order) -> Any:
+    async def later(world: World, order: Order) -> Any:
         await world.clock.sleep(60)
-        shared = Shared(world, order)
-        held = await shared.held()
-        await shared.renews("renewed", 5)
-        return held, await shared.adopted()
+        return await after(Shared(world, order))
 
+    there = begun.ran.simulation.table.committed
     ran = Session(
-        {"n": dict(PLAIN)}, runtime="codex", lookup=SAME, program=after, others={"dying": dying},
-        more_rows=dict(begun.ran.simulation.table.committed), files={CODEX_STORE: begun.text(CODEX_STORE) or ""},
+        {"n": dict(PLAIN)}, runtime="codex", lookup=SAME, program=later, others={"dying": dying},
+        more_rows=dict(there), files={CODEX_STORE: begun.text(CODEX_STORE) or "{}"},
         faults=[Fault("kill", actor="dying", label=at, nth=nth)],
     ).ran  # fmt: skip
-    held, rows = ran.result
     assert len(ran.named("killed")) == 1
-    assert held == [whose]
-    assert rows in (["old", "new"], ["renewed", "new"] if whose == "old" else ["old", "renewed"])
+    return ran
+
+
+async def nothing(world: World, order: Order) -> None:
+    """Nobody was there before."""
+
+
+async def spawned_first(world: World, order: Order) -> None:
+    await Shared(world, order).spawn(PLAIN)
+
+
+def begun_by(program: Any) -> Session:
+    return Session({"n": dict(PLAIN)}, credentials=rows_of("codex"), runtime="codex", lookup=SAME, program=program)
+
+
+async def renewed_later(shared: Shared) -> Any:
+    """What lies there after the death, and the two rows once the runtime has renewed it."""
+    held = await shared.held()
+    await settle_owners(shared.world, registered_writers(shared.world), rows_of("codex"))
+    await shared.renews("renewed", 5)
+    return held, await shared.adopted()
+
+
+@pytest.mark.requirement("reconcile-two-rows-one-name", "refresh-chain-never-burned")
+@pytest.mark.parametrize(("at", "nth", "whose"), DEATHS)
+def test_whoever_dies_while_one_copy_takes_anothers_place_leaves_it_to_the_row_that_it_is_of(at, nth, whose):
+    ran = dying_spawn(begun_by(spawned_first), renewed_later, at=at, nth=nth)
+    assert ran.result == ([whose], ["renewed", "new"] if whose == "old" else ["old", "renewed"])
+
+
+@pytest.mark.requirement("reconcile-two-rows-one-name", "refresh-chain-never-burned")
+def test_whoever_dies_with_a_first_copy_written_leaves_it_to_its_row_alone():
+    ran = dying_spawn(begun_by(nothing), renewed_later, at="renamed *.credentials.json", nth=1)
+    assert ran.result == (["new"], ["old", "renewed"])
+
+
+@pytest.mark.requirement("reconcile-two-rows-one-name")
+@pytest.mark.parametrize(("at", "nth", "whose"), DEATHS)
+def test_a_copy_whose_place_was_about_to_be_taken_goes_with_its_own_row_alone(at, nth, whose):
+    async def after(shared: Shared) -> Any:
+        old, new = rows_of("codex")
+        its, others = (old, new) if whose == "old" else (new, old)
+        await retire(shared.world, others.credential_key, registered_writers(shared.world), "n")
+        held = await shared.held()
+        await retire(shared.world, its.credential_key, registered_writers(shared.world), "n")
+        return held, await shared.held()
+
+    assert dying_spawn(begun_by(spawned_first), after, at=at, nth=nth).result == ([whose], [])
+
+
+@pytest.mark.requirement("reconcile-two-rows-one-name")
+@pytest.mark.parametrize(("at", "nth", "whose"), DEATHS)
+def test_a_third_spawn_finds_whose_copy_a_death_has_left(at, nth, whose):
+    async def after(shared: Shared) -> Any:
+        await shared.spawn(shared.before)
+        known = await owners.owners(shared.world)
+        await shared.renews("renewed", 5)
+        return [owner.successor for owner in known.values()], await shared.held(), await shared.adopted()
+
+    ran = dying_spawn(begun_by(spawned_first), after, at=at, nth=nth)
+    assert ran.result == ([""], ["renewed"], ["renewed", "new"])
+
+
+def unnoted(runtime: Runtime, token: str, hours: float, program: Any, *, lapsed: bool = False) -> Any:
+    """What a program gives where a store holds a pair of which nobody has noted whose it is."""
+
+    async def there_already(shared: Shared) -> Any:
+        old = rows_of(runtime)[0]
+        if lapsed:
+            await table.change(shared.world, old.credential_key, lambda _: replace(old, refresh_token=None))
+        await shared.spawn(shared.before)
+        transaction = await shared.world.store.begin()
+        for place in await owners.owners(shared.world):
+            await transaction.delete(owners.TABLE, place)
+        await transaction.commit()
+        await shared.renews(token, hours)
+        return await program(shared)
+
+    return run(runtime, there_already).result
+
+
+@pytest.mark.requirement("reconcile-two-rows-one-name", "refresh-chain-never-burned")
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_pair_of_which_nobody_knows_whose_it_is_is_not_taken_over_into_two_rows(runtime):
+    assert unnoted(runtime, "renewed", 5, Shared.adopted) == ["old", "new"]
+
+
+@pytest.mark.requirement("reconcile-two-rows-one-name")
+def test_a_row_that_has_no_chain_claims_no_pair():
+    assert unnoted("codex", "renewed", 5, Shared.adopted, lapsed=True)[1] == "renewed"
+
+
+@pytest.mark.requirement("reconcile-two-rows-one-name")
+@pytest.mark.parametrize(("token", "left"), [("old", ["old"]), ("renewed", [])])
+def test_retiring_a_row_leaves_an_unnoted_copy_that_another_row_holds(token, left):
+    async def program(shared: Shared) -> Any:
+        old, new = rows_of("codex")
+        await table.change(shared.world, old.credential_key, lambda _: replace(old, refresh_token="refresh-of-old"))
+        await retire(shared.world, new.credential_key, registered_writers(shared.world), "n")
+        return await shared.held()
+
+    assert unnoted("codex", token, 1, program) == left

@@ -29,7 +29,7 @@ pair_rule = StoreReads.pair
     "harness.reference.credentials.reconcile:is_anothers_copy",
     catches=("refresh-chain-never-burned", "reconcile-two-rows-one-name"),
 )
-async def whatever_lies_under_the_key_is_the_rows(world, row, writer):
+async def whatever_lies_under_the_key_is_the_rows(world, row, writer, pair):
     """Asks for the key alone, which two configs of one server share on Codex and Pi."""
     return False
 

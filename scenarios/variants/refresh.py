@@ -7,6 +7,7 @@ from math import floor
 from urllib.parse import urlencode
 
 from harness.reference.credentials import attempts, table
+from harness.reference.credentials.attempts import attempted_since as attempted_since_rule
 from harness.reference.credentials.cron import KIND, UNEXPECTED, Run, renew_if_due
 from harness.reference.credentials.cron import adopt as adopt_rule
 from harness.reference.credentials.cron import queue as queue_rule
@@ -152,7 +153,7 @@ async def an_error_ends_the_run(world, writers, *, keys=None, attempt=0, failed_
     """Lets one broken row stop every renewal after it."""
     for row in await table.all_rows(world):
         try:
-            run = Run("cron" if keys is None else "retry", attempt, world.clock.now())
+            run = Run("cron" if keys is None else "retry", attempt, await attempts.counts(world))
             await renew_if_due(world, writers, row, run)
         except UNEXPECTED:
             return
@@ -277,9 +278,33 @@ def an_ambiguous_failure_is_repeated(outcome):
 
 
 @variant(f"{ATTEMPTS}:attempted_since", catches=("refresh-ambiguous-never-in-band",))
-async def whoever_waited_asks_again(world, row, since):
+async def whoever_waited_asks_again(world, row, began, waited_seconds):
     """Looks at the row alone, which a lost answer has left as it was."""
     return False
+
+
+@variant(f"{REFRESH}:note_failure", catches=("refresh-ambiguous-never-in-band",))
+async def whoever_came_later_than_the_request_asks_again(world, row, outcome):
+    """Knows of an attempt that began after it, and of none that was under way."""
+    return
+
+
+@variant(f"{REFRESH}:note_failure", catches=("refresh-retryable-retried-in-band",))
+async def what_never_left_counts_as_presented(world, row, outcome):
+    """Keeps a spawn from a renewal that nobody has tried."""
+    await attempts.note(world, row, "failed")
+
+
+@variant(f"{ATTEMPTS}:attempted_since", catches=("refresh-ambiguous-never-in-band",))
+async def an_attempt_is_told_by_the_clock(world, row, began, waited_seconds):
+    """Lets a clock that was set back make the attempt of just now an old one."""
+    return waited_seconds >= 0 and await attempted_since_rule(world, row, began, waited_seconds)
+
+
+@variant(f"{ATTEMPTS}:attempted_since", catches=("refresh-ambiguous-never-in-band",))
+async def who_died_after_the_request_has_not_tried(world, row, began, waited_seconds):
+    """Counts alone: whoever came while the request was under way finds nothing new."""
+    return await attempted_since_rule(world, row, began, 0.0)
 
 
 @variant(f"{REFRESH}:post", catches=("refresh-ambiguous-never-in-band",))

@@ -41,20 +41,45 @@ async def the_row_of_before_loses_what_was_renewed_of_its_copy(world, writer, re
     """Takes an entry over without a look at whose it was."""
     known = await owners.owners(world)
     places = {server.credential_key: place_in(writer, server) for server in servers}
-    return tuple(Change(place, row, known.get(place)) for row, place in places.items() if known.get(place) != row)
+    changes = (Change(place, row, known.get(place)) for row, place in places.items())
+    return tuple(change for change in changes if change.before != owners.Owner(change.row))
 
 
 @variant(f"{INJECTION}:note_owners", catches=("reconcile-two-rows-one-name",))
 async def an_entry_is_whose_it_was_first(world, writer, changes, staged):
     """Notes an owner once, and none that comes later."""
     for change in changes:
-        await owners.note(world, change.place, change.before or change.row)
+        await owners.note(world, change.place, change.before or owners.Owner(change.row))
 
 
 @variant(f"{INJECTION}:has_stayed", catches=("reconcile-two-rows-one-name",))
-async def whoever_has_written_owns_what_stayed(world, writer, change, credential):
+async def whoever_has_written_owns_what_stayed(world, writer, credential):
     """Takes it for certain that what was handed over is what lies there."""
     return False
+
+
+@variant(f"{INJECTION}:note_successors", catches=("reconcile-two-rows-one-name", "refresh-chain-never-burned"))
+async def whose_a_copy_is_is_noted_once_it_lies_there(world, changes, staged):
+    """Whoever dies in between leaves one that is anybody's who has its key."""
+    return
+
+
+@variant("harness.reference.credentials.reconcile:settle_owners", catches=("reconcile-two-rows-one-name",))
+async def what_a_death_has_left_open_stays_open(world, writers, rows):
+    """Waits for the next spawn, while a runtime renews what was written."""
+    return
+
+
+@variant("harness.reference.credentials.owners:rivals", catches=("reconcile-two-rows-one-name",))
+async def what_nobody_has_noted_is_every_rows_that_has_its_key(world, row, writer):
+    """Takes an older row's copy over into the row of a new consent."""
+    return ()
+
+
+@variant("harness.reference.credentials.owners:Owner.of", catches=("reconcile-two-rows-one-name",))
+def the_row_of_before_keeps_an_entry_until_its_note_is_changed(self, pair):
+    """Does not look at what lies there."""
+    return self.row
 
 
 @variant("harness.reference.credentials.retire:delete_copies", catches=("reconcile-two-rows-one-name",))

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from harness.reference.credentials import table
-from harness.reference.credentials.reconcile import Reconciler
+from harness.reference.credentials import attempts, table
+from harness.reference.credentials.reconcile import Reconciler, settle_owners
 from harness.reference.credentials.refresh import Reason, due, refresh, tell_failure
 from harness.reference.credentials.refresh_error import is_repeated_in_band
 from harness.reference.credentials.row import Credential
@@ -36,11 +36,11 @@ UNEXPECTED = (ArithmeticError, AttributeError, InsecureEndpointError, LookupErro
 
 
 class Run(NamedTuple):
-    """One run of the job: the scheduled one, or a repetition with its number; when it began, in seconds."""
+    """One run of the job: the scheduled one, or a repetition with its number; the attempts there had been before."""
 
     reason: Reason
     attempt: int
-    began_at: float
+    began: attempts.Counts
 
 
 class Retry(NamedTuple):
@@ -65,8 +65,10 @@ async def run_refresh_job(
     The four-hour pause counts for the scheduled run alone; a repetition leaves a row alone that somebody has changed
     since it `failed_at`. Emits what `refresh` emits.
     """
-    run = Run("cron" if keys is None else "retry", attempt, world.clock.now())
-    for row in await table.all_rows(world):
+    run = Run("cron" if keys is None else "retry", attempt, await attempts.counts(world))
+    rows = await table.all_rows(world)
+    await settle_owners(world, writers, rows)
+    for row in rows:
         if (keys is None or row.credential_key in keys) and not is_changed_since(row, failed_at):
             try:
                 await renew_if_due(world, writers, row, run)
@@ -94,7 +96,7 @@ async def renew(world: World, writers: Sequence[Writer], row: Credential, run: R
         row.credential_key,
         reason=run.reason,
         seen=row,
-        since=run.began_at,
+        since=run.began,
         retries_left=delay_seconds is not None,
     )
     if delay_seconds is not None and is_repeated_in_band(outcome.result):

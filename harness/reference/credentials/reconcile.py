@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from harness.reference.credentials import table
 from harness.reference.credentials.adoption import adopted
 from harness.reference.credentials.key import Runtime
-from harness.reference.credentials.owners import is_anothers, owners
+from harness.reference.credentials.owners import Owner, is_anothers, note, owners, place_of
 from harness.reference.credentials.retire import retirement_of
 from harness.reference.credentials.row import Credential, InvalidCredentialError
 from harness.reference.credentials.writers.protocol import RuntimePair, Writer
@@ -123,7 +123,7 @@ async def compare(world: World, store: StoreReads, key: str) -> Credential | Non
         pair = await store.pair(row)
         if pair is None or await adoptable(world, row, pair) is None:
             return None
-        if await is_anothers_copy(world, row, store.writer):
+        if await is_anothers_copy(world, row, store.writer, pair):
             return None
         taken = await take_over(world, row, pair)
         if taken.how == "adopted":
@@ -141,9 +141,23 @@ async def adoptable(world: World, row: Credential, pair: RuntimePair) -> Credent
     return None if adopted(row, pair) is None else adopted(row, pair, await retirement_of(world, row))
 
 
-async def is_anothers_copy(world: World, row: Credential, writer: Writer) -> bool:
+async def is_anothers_copy(world: World, row: Credential, writer: Writer, pair: RuntimePair) -> bool:
     """Whether what lies in the store was handed over for another row that has the same key there."""
-    return is_anothers(await owners(world), row, writer)
+    return await is_anothers(world, row, writer, pair)
+
+
+async def settle_owners(world: World, writers: Sequence[Writer], rows: Sequence[Credential]) -> None:
+    """Note what has taken another copy's place where somebody died before it could be: what lies there tells, as long
+    as nobody has renewed it. Nothing is noted the other way round: whoever is about to write may be alive.
+    """
+    known = {place: owner for place, owner in (await owners(world)).items() if owner.successor}
+    for row, writer in ((row, writer) for row in rows for writer in writers if known):
+        key = writer.key_for(row)
+        owner = known.get(place_of(writer, key))
+        if owner is not None and owner.successor == row.credential_key:
+            pair = (await read_store(world, writer, key)).get(key)
+            if owner.of(pair) == owner.successor:
+                await note(world, place_of(writer, key), Owner(owner.successor))
 
 
 class Taken(NamedTuple):

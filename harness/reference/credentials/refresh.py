@@ -45,6 +45,13 @@ class RefreshOutcome(NamedTuple):
     row: Credential | None
 
 
+class Tried(NamedTuple):
+    """The attempts that there had been when somebody began, and how long the row's lock was waited for."""
+
+    began: attempts.Counts
+    waited_seconds: float
+
+
 def refresh_form(row: Credential) -> dict[str, str]:
     """The form of the refresh grant; blank optional fields are left out. Raises CannotRefreshError."""
     if row.refresh_token is None or is_blank(row.refresh_token):
@@ -99,22 +106,24 @@ async def refresh(
     *,
     reason: Reason,
     seen: Credential | None = None,
-    since: float | None = None,
+    since: attempts.Counts | None = None,
     retries_left: bool = True,
 ) -> RefreshOutcome:
     """Renew the credential of a key, if that is still wanted once its row is locked.
 
-    `since` is when the caller began (None: now): a token that another one has presented after that is not presented
-    again. Emits `credential.refreshed` (server), or `credential.refresh_failed` (server, kind) and a log line.
-    `retries_left` False: a retryable failure is the last, and is told as an error. Raises CannotRefreshError for
-    `manual` alone. A process that dies between the answer and the commit has lost the pair: the row holds the spent
-    token then.
+    `since` are the attempts that there had been when the caller began (None: now): a token that another one has
+    presented after that, or whose renewal has failed by then, is not presented again. Emits `credential.refreshed`
+    (server), or `credential.refresh_failed` (server, kind) and a log line. `retries_left` False: a retryable failure is
+    the last, and is told as an error. Raises CannotRefreshError for `manual` alone. A process that dies between the
+    answer and the commit has lost the pair: the row holds the spent token then.
     """
-    began = world.clock.now() if since is None else since
+    began = await attempts.counts(world) if since is None else since
     transaction = await world.store.begin()
     try:
+        asked_at = world.clock.now()
         row = await table.read(transaction, key, lock=True)
-        if row is None or not await is_to_be_posted(world, row, reason, seen, began):
+        tried = Tried(began, world.clock.now() - asked_at)
+        if row is None or not await is_to_be_posted(world, row, reason, seen, tried):
             await transaction.rollback()
             return RefreshOutcome("skipped", row)
         return await post_locked(world, transaction, row, retries_left=retries_left)
@@ -123,13 +132,13 @@ async def refresh(
         raise
 
 
-async def is_to_be_posted(world: World, row: Credential, reason: Reason, seen: Credential | None, since: float) -> bool:
+async def is_to_be_posted(world: World, row: Credential, reason: Reason, seen: Credential | None, tried: Tried) -> bool:
     """The whole decision under the lock: the row needs it, and nobody else has just tried."""
     if reason == "manual":
         return True
     if not still_wanted(row, reason, seen, world.clock.now()):
         return False
-    return not await attempts.attempted_since(world, row, since)
+    return not await attempts.attempted_since(world, row, tried.began, tried.waited_seconds)
 
 
 async def post_locked(world: World, transaction: Transaction, row: Credential, *, retries_left: bool) -> RefreshOutcome:
@@ -137,6 +146,7 @@ async def post_locked(world: World, transaction: Transaction, row: Credential, *
     try:
         answer = await post(world, row)
     except (NotSent, Ambiguous) as error:
+        await note_failure(world, row, "failed" if isinstance(error, Ambiguous) else "never left")
         await transaction.rollback()
         kind = error_class(error)
         tell_failure(world, row, kind, error_level(kind, retries_left=retries_left), error_kind(error))
@@ -159,9 +169,15 @@ async def post(world: World, row: Credential) -> Response:
     return await transport.post_form(world, row.token_endpoint or "", form)
 
 
+async def note_failure(world: World, row: Credential, outcome: attempts.Outcome) -> None:
+    """Tell those who came while the request was under way, and wait for the row, whether its token was presented."""
+    await attempts.note(world, row, outcome)
+
+
 async def settle(world: World, transaction: Transaction, before: Credential, refreshed: Refreshed) -> Credential:
     """Save what an answer has changed; the row as it is stored then. A failure that changes nothing touches nothing."""
     if refreshed.result not in ("refreshed", "permanent"):
+        await note_failure(world, before, "failed")
         await transaction.rollback()
         return before
     saved = await table.save(transaction, refreshed.row, world.clock.now())

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from harness.reference.credentials import table
 from harness.reference.credentials.adoption import Retirement, token_digest
-from harness.reference.credentials.owners import is_anothers, owners
+from harness.reference.credentials.owners import is_kept
 from harness.reference.credentials.row import TABLE, Credential, row_values
 from harness.reference.credentials.state import is_active
 from harness.reference.credentials.writers.protocol import Writer
@@ -49,9 +49,10 @@ async def delete_copies(world: World, row: Credential, writers: Sequence[Writer]
     being asked.
     """
     failure: OSError | None = None
-    known = await owners(world)
-    for writer in (each for each in writers if not is_anothers(known, row, each)):
+    for writer in writers:
         try:
+            if await is_kept(world, row, writer):
+                continue
             await writer.delete(world, [writer.key_for(row)])
         except OSError as error:
             failure = failure or error

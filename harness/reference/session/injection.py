@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from harness.reference.credentials import owners, refresh, table
+from harness.reference.credentials.adoption import token_digest
 from harness.reference.credentials.key import Runtime
+from harness.reference.credentials.owners import Owner
 from harness.reference.credentials.reconcile import Reconciler
 from harness.reference.credentials.row import TABLE, Credential, row_values
 from harness.reference.credentials.state import state_at
-from harness.reference.credentials.writers.protocol import StagedCredential, Writer
+from harness.reference.credentials.writers.protocol import RuntimePair, StagedCredential, Writer
 from harness.reference.credentials.writers.registry import session_writer
 from harness.reference.credentials.writers.staging import stage
 from harness.reference.oauth.server import RemoteServer
@@ -91,6 +93,7 @@ async def hand_over(world: World, writer: Writer, servers: Sequence[RemoteServer
         await note_owners(world, writer, changes, staged)
         return ()
     await forget_old_keys(world, writer, moved)
+    await note_successors(world, changes, staged)
     done = await attempted(world, writer.write(world, tuple(staged.values())), "write credentials")
     if done.error is not None:
         tell_failure(world, "error", "the credentials could not be written", done.error)
@@ -103,11 +106,11 @@ async def hand_over(world: World, writer: Writer, servers: Sequence[RemoteServer
 
 
 class Change(NamedTuple):
-    """An entry of a store that is to be this row's copy, where it was `before`'s (None: nobody knows)."""
+    """An entry of a store that is to be this row's copy, and whose it was before (None: nobody knows)."""
 
     place: str
     row: str
-    before: str | None
+    before: Owner | None
 
 
 async def given_up(
@@ -118,18 +121,48 @@ async def given_up(
     First of all: whatever is done between the reading of a row and the writing of its copy may be overtaken.
     """
     known = await owners.owners(world)
-    places = {server.credential_key: place_in(writer, server) for server in servers}
-    changes = tuple(Change(place, row, known.get(place)) for row, place in places.items() if known.get(place) != row)
+    changes = list[Change]()
+    for server in servers:
+        place = place_in(writer, server)
+        if known.get(place) != Owner(server.credential_key):
+            before = await settled(world, writer, server, known.get(place))
+            changes.append(Change(place, server.credential_key, before))
     for change in changes:
-        if change.before and await table.find(world, change.row) is not None:
-            await reconciler.adopt(change.before)
-            await owners.note(world, change.place, owners.NOBODY)
-    return changes
+        if change.before not in (None, Owner(change.row)) and await table.find(world, change.row) is not None:
+            await reconciler.adopt(change.before.row)
+    return tuple(changes)
+
+
+async def settled(world: World, writer: Writer, server: RemoteServer, owner: Owner | None) -> Owner | None:
+    """Whose an entry is, also where somebody died while it changed its row: then what lies there tells."""
+    if owner is None or not owner.successor:
+        return owner
+    return Owner(owner.of(await pair_under(world, writer, server.runtime_keys[writer.runtime])))
+
+
+async def pair_under(world: World, writer: Writer, key: str) -> RuntimePair | None:
+    """What the store has under a key. What cannot be read is not there."""
+    done = await attempted(world, writer.read(world, [key]), "read credentials")
+    return None if done.answer is None else done.answer.get(key)
 
 
 def place_in(writer: Writer, server: RemoteServer) -> str:
     """What stands for a server's entry in a store."""
     return owners.place_of(writer, server.runtime_keys[writer.runtime])
+
+
+async def note_successors(world: World, changes: Sequence[Change], staged: Mapping[str, StagedCredential]) -> None:
+    """Whose the entries are about to be, before anything is written: whoever dies then leaves no copy of nobody's.
+
+    One of which nobody knew whose it was would otherwise be taken for every row's that has its key.
+    """
+    for change in changes:
+        credential = staged.get(change.row)
+        if credential is not None:
+            owner = Owner(change.row)
+            if change.before not in (None, owner):
+                owner = Owner(change.before.row, change.row, token_digest(credential.access_token))
+            await owners.note(world, change.place, owner)
 
 
 async def note_owners(
@@ -140,19 +173,17 @@ async def note_owners(
     """
     for change in changes:
         credential = staged.get(change.row)
-        if credential is not None and not await has_stayed(world, writer, change, credential):
-            await owners.note(world, change.place, change.row)
-        elif change.before:
+        if change.before is None:
+            continue
+        if credential is not None and not await has_stayed(world, writer, credential):
+            await owners.note(world, change.place, Owner(change.row))
+        else:
             await owners.note(world, change.place, change.before)
 
 
-async def has_stayed(world: World, writer: Writer, change: Change, credential: StagedCredential) -> bool:
+async def has_stayed(world: World, writer: Writer, credential: StagedCredential) -> bool:
     """Whether the copy of another row still lies there. What cannot be read is gone."""
-    if not change.before:
-        return False
-    key = credential.credential_key
-    done = await attempted(world, writer.read(world, [key]), "read credentials")
-    held = None if done.answer is None else done.answer.get(key)
+    held = await pair_under(world, writer, credential.credential_key)
     return held is not None and held.access_token != credential.access_token
 
 

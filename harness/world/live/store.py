@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ LOCKS_SUFFIX = ".locks"
 OPENING = "opening"
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _PRIMARY = 0xFF
-_SCHEMA = 'CREATE TABLE IF NOT EXISTS rows ("table" TEXT, key TEXT, content TEXT, PRIMARY KEY ("table", key))'
+_SCHEMA = 'CREATE TABLE IF NOT EXISTS rows ("table" BLOB, key BLOB, content TEXT, PRIMARY KEY ("table", key))'
 _READ = 'SELECT content FROM rows WHERE "table" = ? AND key = ?'
 _READ_ALL = 'SELECT key, content FROM rows WHERE "table" = ? ORDER BY key'
 _WRITE = "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)"
@@ -40,13 +40,13 @@ class Database:
 
     async def read(self, key: Key) -> Values | None:
         """The values of a row."""
-        found = await self._do(lambda connection: connection.execute(_READ, key).fetchone())
+        found = await self._do(lambda connection: connection.execute(_READ, kept(key)).fetchone())
         return None if found is None else json.loads(found[0])
 
     async def rows(self, table: str) -> list[tuple[str, Values]]:
         """The rows of a table, by key."""
-        found = await self._do(lambda connection: connection.execute(_READ_ALL, (table,)).fetchall())
-        return [(key, json.loads(content)) for key, content in found]
+        found = await self._do(lambda connection: connection.execute(_READ_ALL, kept((table,))).fetchall())
+        return [(told(key), json.loads(content)) for key, content in found]
 
     async def apply(self, changes: Mapping[Key, str | None]) -> None:
         """Make changes in one piece: new contents, or None for what is deleted."""
@@ -99,15 +99,25 @@ def write(connection: sqlite3.Connection, changes: Mapping[Key, str | None]) -> 
     """Changes in one piece."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for (table, key), content in changes.items():
+        for key, content in changes.items():
             if content is None:
-                connection.execute(_DELETE, (table, key))
+                connection.execute(_DELETE, kept(key))
             else:
-                connection.execute(_WRITE, (table, key, content))
+                connection.execute(_WRITE, (*kept(key), content))
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def kept(names: Iterable[str]) -> tuple[bytes, ...]:
+    """Names as the file has them: any text, also half a surrogate pair, of which SQLite takes none as one."""
+    return tuple(name.encode("utf-8", "surrogatepass") for name in names)
+
+
+def told(name: bytes) -> str:
+    """A name as it was given."""
+    return name.decode("utf-8", "surrogatepass")
 
 
 def lock_file(path: str, name: str) -> int:
@@ -131,7 +141,7 @@ def committed(path: str, table: str, key: str) -> Values | None:
         return None
     connection = opened(path)
     try:
-        found = connection.execute(_READ, (table, key)).fetchone()
+        found = connection.execute(_READ, kept((table, key))).fetchone()
     finally:
         connection.close()
     return None if found is None else json.loads(found[0])
@@ -143,10 +153,10 @@ def all_committed(path: str, table: str) -> dict[str, Values]:
         return {}
     connection = opened(path)
     try:
-        found = connection.execute(_READ_ALL, (table,)).fetchall()
+        found = connection.execute(_READ_ALL, kept((table,))).fetchall()
     finally:
         connection.close()
-    return {key: json.loads(content) for key, content in found}
+    return {told(key): json.loads(content) for key, content in found}
 
 
 def put_committed(path: str, rows: Mapping[Key, Mapping[str, Any]]) -> None:
