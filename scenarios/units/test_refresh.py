@@ -428,7 +428,7 @@ def test_a_row_that_is_not_there_or_needs_nothing_is_skipped():
         return await refresh(world, "other|0", reason="manual")
 
     server = TokenServer()
-    assert run_job(credential(), server=server, program=unknown).result == ("skipped", None)
+    assert run_job(credential(), server=server, program=unknown).result == RefreshOutcome("skipped", None)
     assert server.posts == []
     for reason in ("gate", "injection"):
         outcome, ran, server = once(credential(), reason=reason)

@@ -379,7 +379,14 @@ def test_a_repetition_is_queued_for_the_row_that_was_refused_and_for_no_other():
     ran = run_job(*rows, server=server, faults=faults)
     queue = ran.rows(JOBS)
     assert list(queue.values()) == [
-        {"kind": KIND, "keys": [rows[1].credential_key], "attempt": 1, "run_at": NOW + 2 * MINUTE, "failed_at": NOW}
+        {
+            "kind": KIND,
+            "keys": [rows[1].credential_key],
+            "attempt": 1,
+            "run_at": NOW + 2 * MINUTE,
+            "failed_at": NOW,
+            "known_attempts": 1,
+        }
     ]
     assert (stored(ran, "a"), stored(ran, "b")) == (rows[0], rows[1])
 
@@ -635,6 +642,27 @@ def test_two_workers_that_were_refused_alike_repeat_a_row_once():
     faults = [Fault("refused", label=POSTED, nth=1)]
     run_job(credential(), server=server, program=worked(0.9), others={"other": worked(0.9)}, faults=faults)
     assert server.times == [32.0 * MINUTE]
+
+
+@pytest.mark.requirement("refresh-ambiguous-never-in-band")
+@pytest.mark.parametrize("action", ["reset-after", "reset-before"])
+def test_a_repetition_is_none_of_what_another_one_has_lost_the_answer_of_since(action):
+    """The job never reached the server, a spawn did a minute later, and nobody knows what became of that."""
+
+    async def spawn(world: World) -> None:
+        await world.clock.sleep(31 * MINUTE)
+        await refresh(world, KEY, reason="injection")
+
+    server = TokenServer()
+    faults = [
+        Fault("refused", actor="zimmer", label=POSTED, nth=1),
+        Fault(action, actor="spawn", label=POSTED),
+    ]
+    row = credential(expires_at=NOW + 32 * MINUTE)
+    ran = run_job(row, server=server, program=worked(0.99), others={"spawn": spawn}, faults=faults)
+    assert len(ran.named("fault")) == 2
+    assert [each for each in server.times if each > 31 * MINUTE] == []
+    assert ran.rows(JOBS) == {}
 
 
 def test_a_repetition_survives_a_restart_of_the_worker():

@@ -149,11 +149,12 @@ async def rows_are_read_without_their_lock(transaction, key, *, lock=False):
 
 
 @variant(f"{CRON}:run_refresh_job", catches=("refresh-one-row-failure-is-isolated",))
-async def an_error_ends_the_run(world, writers, *, keys=None, attempt=0, failed_at=None):
+async def an_error_ends_the_run(world, writers, *, keys=None, attempt=0, failed_at=None, since=None):
     """Lets one broken row stop every renewal after it."""
     for row in await table.all_rows(world):
         try:
-            run = Run("cron" if keys is None else "retry", attempt, await attempts.counts(world))
+            began = await attempts.counts(world) if since is None else since
+            run = Run("cron" if keys is None else "retry", attempt, began)
             await renew_if_due(world, writers, row, run)
         except UNEXPECTED:
             return
@@ -283,16 +284,22 @@ async def whoever_waited_asks_again(world, row, began, waited_seconds):
     return False
 
 
+@variant(f"{CRON}:attempts_before", catches=("refresh-ambiguous-never-in-band",))
+def a_repetition_knows_of_its_own_failure_alone(retry):
+    """Takes the attempts that others have made since for its own."""
+    return
+
+
 @variant(f"{REFRESH}:note_failure", catches=("refresh-ambiguous-never-in-band",))
 async def whoever_came_later_than_the_request_asks_again(world, row, outcome):
     """Knows of an attempt that began after it, and of none that was under way."""
-    return
+    return (await attempts.counts(world)).get(row.credential_key, 0)
 
 
 @variant(f"{REFRESH}:note_failure", catches=("refresh-retryable-retried-in-band",))
 async def what_never_left_counts_as_presented(world, row, outcome):
     """Keeps a spawn from a renewal that nobody has tried."""
-    await attempts.note(world, row, "failed")
+    return await attempts.note(world, row, "failed")
 
 
 @variant(f"{ATTEMPTS}:attempted_since", catches=("refresh-ambiguous-never-in-band",))

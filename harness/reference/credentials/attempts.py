@@ -39,18 +39,20 @@ Outcome = Literal["under way", "failed", "never left"]
 """Of a request that never left, whoever comes later need not know; who was there before leaves it to the repetition."""
 
 
-async def note(world: World, row: Credential, outcome: Outcome = "under way") -> None:
-    """Write down that the row's token is about to be presented, or what became of that."""
+async def note(world: World, row: Credential, outcome: Outcome = "under way") -> int:
+    """Write down that the row's token is about to be presented, or what became of that; the count from now on."""
     transaction = await world.store.begin()
     before = await transaction.get(TABLE, row.credential_key)
     count = 0 if before is None else int(before.values.get("count", 0))
+    count = count if outcome == "never left" else count + 1
     values = {
         "refresh_token_digest": token_digest(row.refresh_token),
-        "count": count if outcome == "never left" else count + 1,
+        "count": count,
         "is_over": outcome != "under way",
     }
     await transaction.put(TABLE, row.credential_key, values)
     await transaction.commit()
+    return count
 
 
 async def attempted_since(world: World, row: Credential, began: Counts, waited_seconds: float) -> bool:

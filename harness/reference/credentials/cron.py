@@ -44,12 +44,16 @@ class Run(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """A queued repetition: which one it is, for which rows, and from when on. Times in seconds since the epoch."""
+    """A queued repetition: which one it is, for which rows, and from when on. Times in seconds since the epoch.
+
+    `known_attempts` is how many there had been at the rows when it was queued.
+    """
 
     keys: tuple[str, ...]
     attempt: int
     run_at: float
     failed_at: float
+    known_attempts: int = 0
 
 
 async def run_refresh_job(
@@ -59,13 +63,15 @@ async def run_refresh_job(
     keys: Collection[str] | None = None,
     attempt: int = 0,
     failed_at: float | None = None,
+    since: attempts.Counts | None = None,
 ) -> None:
     """One run over the rows that are due: all of them (the scheduled run), or a repetition for those of `keys`.
 
     The four-hour pause counts for the scheduled run alone; a repetition leaves a row alone that somebody has changed
-    since it `failed_at`. Emits what `refresh` emits.
+    since it `failed_at`, or has tried to renew `since` then (None: since now). Emits what `refresh` emits.
     """
-    run = Run("cron" if keys is None else "retry", attempt, await attempts.counts(world))
+    began = await attempts.counts(world) if since is None else since
+    run = Run("cron" if keys is None else "retry", attempt, began)
     rows = await table.all_rows(world)
     await settle_owners(world, writers, rows)
     for row in rows:
@@ -101,7 +107,8 @@ async def renew(world: World, writers: Sequence[Writer], row: Credential, run: R
     )
     if delay_seconds is not None and is_repeated_in_band(outcome.result):
         now = world.clock.now()
-        await queue(world, Retry((row.credential_key,), run.attempt + 1, now + delay_seconds, now))
+        retry = Retry((row.credential_key,), run.attempt + 1, now + delay_seconds, now, outcome.attempts)
+        await queue(world, retry)
 
 
 async def adopt(world: World, writers: Sequence[Writer], key: str) -> None:
@@ -126,7 +133,16 @@ def retry_of(row: Row) -> Retry | None:
     values = row.values
     if values.get("kind") != KIND:
         return None
-    return Retry(tuple(values["keys"]), values["attempt"], values["run_at"], values["failed_at"])
+    return Retry(
+        tuple(values["keys"]), values["attempt"], values["run_at"], values["failed_at"], values.get("known_attempts", 0)
+    )
+
+
+def attempts_before(retry: Retry) -> attempts.Counts:
+    """Those that a repetition knows of. An answer may have been lost since it was queued: that is not to be repeated
+    by it (refresh-ambiguous-never-in-band).
+    """
+    return dict.fromkeys(retry.keys, retry.known_attempts)
 
 
 async def queued(world: World) -> dict[str, Retry]:
@@ -153,5 +169,12 @@ async def run_due_retries(world: World, writers: Sequence[Writer]) -> float | No
     for key in await queued(world):
         retry = await claim(world, key)
         if retry is not None:
-            await run_refresh_job(world, writers, keys=retry.keys, attempt=retry.attempt, failed_at=retry.failed_at)
+            await run_refresh_job(
+                world,
+                writers,
+                keys=retry.keys,
+                attempt=retry.attempt,
+                failed_at=retry.failed_at,
+                since=attempts_before(retry),
+            )
     return min((retry.run_at for retry in (await queued(world)).values()), default=None)

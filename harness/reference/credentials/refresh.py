@@ -39,10 +39,12 @@ class RefreshOutcome(NamedTuple):
 
     `skipped`: nothing was sent, as there was no row, or none that needs it and can be renewed. `failed` and all that
     follow it in the type leave every column as it was; `ambiguous` and `unexpected` may have spent the refresh token.
+    `attempts` is the row's count of them when the request had failed.
     """
 
     result: RefreshResult
     row: Credential | None
+    attempts: int = 0
 
 
 class Tried(NamedTuple):
@@ -146,20 +148,20 @@ async def post_locked(world: World, transaction: Transaction, row: Credential, *
     try:
         answer = await post(world, row)
     except (NotSent, Ambiguous) as error:
-        await note_failure(world, row, "failed" if isinstance(error, Ambiguous) else "never left")
+        count = await note_failure(world, row, "failed" if isinstance(error, Ambiguous) else "never left")
         await transaction.rollback()
         kind = error_class(error)
         tell_failure(world, row, kind, error_level(kind, retries_left=retries_left), error_kind(error))
-        return RefreshOutcome(kind, row)
+        return RefreshOutcome(kind, row, count)
     text = answer.body.decode("utf-8-sig", "replace")
     refreshed = refreshed_row(row, answer.status, text, world.clock.now())
-    row = await settle(world, transaction, row, refreshed)
+    row, count = await settle(world, transaction, row, refreshed)
     if refreshed.log_level is None:
         world.events.emit("credential.refreshed", server=row.server_name)
     else:
         what = f"HTTP {answer.status}, body {body_kind(text)}"
         tell_failure(world, row, refreshed.result, refreshed.log_level, what)
-    return RefreshOutcome(refreshed.result, row)
+    return RefreshOutcome(refreshed.result, row, count)
 
 
 async def post(world: World, row: Credential) -> Response:
@@ -169,20 +171,26 @@ async def post(world: World, row: Credential) -> Response:
     return await transport.post_form(world, row.token_endpoint or "", form)
 
 
-async def note_failure(world: World, row: Credential, outcome: attempts.Outcome) -> None:
-    """Tell those who came while the request was under way, and wait for the row, whether its token was presented."""
-    await attempts.note(world, row, outcome)
+async def note_failure(world: World, row: Credential, outcome: attempts.Outcome) -> int:
+    """Tell those who came while the request was under way, and wait for the row, whether its token was presented; the
+    count of attempts from now on.
+    """
+    return await attempts.note(world, row, outcome)
 
 
-async def settle(world: World, transaction: Transaction, before: Credential, refreshed: Refreshed) -> Credential:
-    """Save what an answer has changed; the row as it is stored then. A failure that changes nothing touches nothing."""
+async def settle(
+    world: World, transaction: Transaction, before: Credential, refreshed: Refreshed
+) -> tuple[Credential, int]:
+    """Save what an answer has changed; the row as it is stored then, and the attempts at it where it has failed. A
+    failure that changes nothing touches nothing.
+    """
     if refreshed.result not in ("refreshed", "permanent"):
-        await note_failure(world, before, "failed")
+        count = await note_failure(world, before, "failed")
         await transaction.rollback()
-        return before
+        return before, count
     saved = await table.save(transaction, refreshed.row, world.clock.now())
     await transaction.commit()
-    return saved
+    return saved, 0
 
 
 def error_level(kind: ErrorClass, *, retries_left: bool) -> Level:
