@@ -6,13 +6,14 @@ is revoked looks good in a row until its time is up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fake_servers.oauth.answers import OK
 from harness.reference.credentials.row import TABLE as CREDENTIALS
-from harness.reference.credentials.row import credential_of
+from harness.reference.credentials.row import Credential, credential_of
 from harness.reference.credentials.state import state_at
+from harness.reference.session.rows import degraded
 from harness.scenario.model import Provide
 from harness.scenario.naming import session_of
 from harness.scenario.theatre import Evidence, is_runtime
@@ -95,7 +96,10 @@ def end_of(stage: Evidence, launch: Launch, server: str) -> str | None:
             for event in stage.events
             if event.actor == launch.runtime and event.name in STATES and event.details.get("server") == server
         ]
-        return None if not told else "" if told[-1] == STATES[0] else "it is not connected, and nobody is asked for it"
+        if not told:
+            return None
+        is_good = told[-1] == STATES[0] or is_left_out_for_good(stage, launch.session, server, rows)
+        return "" if is_good else "it is not connected, and nobody is asked for it"
     if server not in launch.blocked:
         return None
     offered = [each for each in required(stage, launch.session) if each.get("server_name") == server]
@@ -105,6 +109,15 @@ def end_of(stage: Evidence, launch: Launch, server: str) -> str | None:
     if any(state_at(row, launch.at).active for row in rows if key in (None, row.credential_key)):
         return "a sign-in is offered that its stored credential keeps from being started"
     return ""
+
+
+def is_left_out_for_good(stage: Evidence, session: str, server: str, rows: Sequence[Credential]) -> bool:
+    """Whether a session goes on without a server whose grant has ended: of what is left out nobody is asked before the
+    next spawn, which finds no credential that could be renewed and blocks.
+    """
+    now = stage.monitor.stage.now
+    is_dead = bool(rows) and not any(state_at(row, now).can_refresh for row in rows)
+    return is_dead and server in degraded(stage.row(SESSIONS, session) or {})
 
 
 def required(stage: Evidence, session: str) -> list[Any]:
