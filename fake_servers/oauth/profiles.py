@@ -29,6 +29,7 @@ from harness.world.sites import origin
 SUFFIX = ".toml"
 TABLES = ("provider", "resource", "behaviour")
 KEYS = ("like", "about", "issuer", "well_behaved", *TABLES, "clients")
+KINDS: Mapping[type, str] = {str: "a text", bool: "true or false", tuple: "a list", dict: "a table"}
 WITHOUT = "metadata_without"
 MCP_PATH = "/mcp"
 Made = TypeVar("Made", Provider, Resource, Client)
@@ -183,5 +184,6 @@ def typed(value: object, usual: Mapping[str, Any], key: str, what: str) -> Any:
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not type(default):
-        raise ValueError(f"{what}: {key} must be of the kind of {default!r}, not {value!r}")
+        kind = KINDS.get(type(value), "a number")  # the value itself may be a secret
+        raise ValueError(f"{what}: {key} must be of the kind of {default!r}, not {kind}")
     return value

@@ -5,6 +5,7 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any, NamedTuple
 
 ENDPOINTS: Mapping[str, str] = {
@@ -125,8 +126,40 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """What fields that name things may name."""
 
 
+RANGES: Mapping[str, tuple[float, float]] = {
+    "code_seconds": (0, inf),
+    "access_seconds": (0, inf),
+    "grace_seconds": (0, inf),
+    "hops": (0, 100),
+}
+"""The smallest and the largest of what is a number; a clock may be behind as well."""
+STATUSES = range(200, 600)
+ITEMS: Mapping[str, tuple[type, str]] = {
+    "tuple[str, ...]": (str, "texts"),
+    "tuple[str, ...] | None": (str, "texts"),
+    "Mapping[str, str]": (str, "texts"),
+    "Mapping[str, int]": (int, "whole numbers"),
+    "Mapping[str, Mapping[str, Any]]": (Mapping, "tables"),
+}
+"""What a list or a table holds, by its annotation."""
+
+
+def require_items(record: NamedTuple) -> None:
+    """Raises ValueError that names the field whose list or table holds something of another kind."""
+    for field, of in record.__annotations__.items():
+        kind, called = ITEMS.get(getattr(of, "__forward_arg__", str(of)), (object, ""))
+        held = getattr(record, field)
+        if called and held and isinstance(held, str):
+            raise ValueError(f"{field} must be a list of {called}")
+        items = (held.values() if isinstance(held, Mapping) else held) if called and held else ()
+        if not all(isinstance(each, kind) and not isinstance(each, bool) for each in items):
+            raise ValueError(f"{field} may hold {called} alone")
+
+
 def require_known(provider: Provider) -> None:
     """Raises ValueError that names the field which holds what no provider can have."""
+    require_items(provider)
+    require_numbers(provider)
     for field, allowed in CHOICES.items():
         value = getattr(provider, field)
         if value not in allowed:
@@ -142,6 +175,17 @@ def require_known(provider: Provider) -> None:
     for place in provider.metadata_at:
         if place not in LOCATIONS and not place.startswith("/"):
             raise ValueError(f"metadata_at may hold {', '.join(LOCATIONS)} or a path, not {place!r}")
+
+
+def require_numbers(provider: Provider) -> None:
+    """Raises ValueError that names the number which no provider can have."""
+    for field, (least, most) in RANGES.items():
+        value = getattr(provider, field)
+        if value is not None and not least <= value <= most:
+            raise ValueError(f"{field} is {value:g}, and it must be {least:g} or more, {most:g} at most")
+    for code, status in provider.statuses.items():
+        if status not in STATUSES:
+            raise ValueError(f"statuses: {code} is {status}, which must be from {STATUSES[0]} to {STATUSES[-1]}")
 
 
 def metadata_paths(provider: Provider, issuer_path: str) -> Mapping[str, bool]:

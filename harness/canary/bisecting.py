@@ -20,6 +20,7 @@ from harness.canary.running import measure
 from harness.canary.subjects import real_of
 from harness.errors import UserInputError
 
+ENDS = 2
 Answers = Callable[[str], Any]
 """What a version is observed to do; NOTHING where that cannot be measured."""
 
@@ -78,6 +79,17 @@ def interval(text: str, versions: Sequence[str]) -> list[str]:
         raise UserInputError(f"{old} is not older than {new}", fix="Name the older version first.")
     between = [each for each in versions if numbers(old) < numbers(each) < numbers(new)]
     return [old, *between, new]
+
+
+def cached_among(versions: Sequence[str], family: str, adapter: str, environment: Mapping[str, str]) -> int:
+    """How many of these versions are installed already, so that nothing of them is fetched."""
+    folder = cache_folder(environment) / RUNTIMES
+    return sum((folder / Wanted(family, version, adapter).label).is_dir() for version in versions)
+
+
+def looks(versions: int) -> int:
+    """How many of so many versions are asked to find one change: both ends, then a half of what is left each time."""
+    return min(versions, ENDS + max(0, (versions - ENDS).bit_length()))
 
 
 def bisect(versions: Sequence[str], answer: Answers, tell: Tell) -> Found:

@@ -205,7 +205,14 @@ def judged(
         played,
         written,
         "" if place is None else shown_place(place),
+        unasked(ready),
     )
+
+
+def unasked(ready: Ready) -> tuple[Claim, ...]:
+    """The claims about the runtime that are not among those that are asked."""
+    asked = {claim.id for claim in ready.claims}
+    return tuple(claim for probe in chosen(ready.family) for claim in probe.claims if claim.id not in asked)
 
 
 def profile_of(label: str, place: Path | None) -> Profile | None:

@@ -38,6 +38,8 @@ class Claim(NamedTuple):
 
         derive={"default_timeout_ms": lambda observed: observed["gives up after"] * 1000}
 
+    `parts` are what the positions of an observation are called that is a list of so many, for reports.
+
     `shows` says of bugs that something of ours works around (`harness.canary.workarounds`) whether an observation shows
     them; such a function may raise the same errors.
     """
@@ -52,6 +54,7 @@ class Claim(NamedTuple):
     not_modelled: str = ""
     derive: Mapping[str, Callable[[Any], Any]] = {}
     shows: Mapping[str, Callable[[Any], bool]] = {}
+    parts: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.canary.claims import Claim
 from harness.canary.effects import Played
 from harness.canary.judging import Likeness, Row, Verdict
 from harness.canary.profile_writing import Written
@@ -17,7 +18,8 @@ class Checked(NamedTuple):
 
     `against` is the version whose record it is held against; `pinned` is whether that is the one in use, `recorded`
     whether there is a record of it. `digest` is the checksum of the program. `played` are the scenarios under the
-    profile of this version, where it has one; `written` is the profile that was made, `place` where that is.
+    profile of this version, where it has one; `written` is the profile that was made, `place` where that is. `unasked`
+    are the claims about the runtime that were left out.
     """
 
     family: str
@@ -32,6 +34,7 @@ class Checked(NamedTuple):
     played: Played | None = None
     written: Written | None = None
     place: str = ""
+    unasked: tuple[Claim, ...] = ()
 
     @property
     def label(self) -> str:

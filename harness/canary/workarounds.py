@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from fake_runtimes.codex.bugs import LOGIN_IS_LOST, REFRESH_IS_UNUSED
+from harness.canary.claims import Claim
 from harness.canary.judging import NOTHING, Row
 
 
@@ -21,13 +22,13 @@ class Workaround(NamedTuple):
 WORKAROUNDS: Sequence[Workaround] = (
     Workaround(
         LOGIN_IS_LOST,
-        "what somebody has signed in to with Codex itself is gone at its next start",
-        "Codex's store is written at every spawn",
+        "Codex has forgotten at its next start what somebody has signed in to with it",
+        "Zimmer writes Codex's store at every spawn",
     ),
     Workaround(
         REFRESH_IS_UNUSED,
-        "a stored refresh token is not used",
-        "tokens are renewed in Codex's place, by the cron and before a spawn",
+        "Codex does not use a stored refresh token",
+        "Zimmer renews tokens in Codex's place, by its cron and before a spawn",
     ),
 )
 
@@ -56,14 +57,18 @@ class Evidence(NamedTuple):
         return Need.NO_LONGER if self.denied_by and not self.silent else Need.UNKNOWN
 
 
-def evidence(rows: Sequence[Row], known: Sequence[Workaround] = WORKAROUNDS) -> Iterator[Evidence]:
-    """For each bug that a claim among these is about. Rows without a real program say nothing."""
-    for workaround in known:
+def evidence(rows: Sequence[Row], unasked: Iterable[Claim] = ()) -> Iterator[Evidence]:
+    """For each bug that a claim among these is about. Rows without a real program say nothing.
+
+    `unasked` are the claims that this run left out: of a bug that one of them is about, what was asked is not all.
+    """
+    for workaround in WORKAROUNDS:
         found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
         for row in rows:
             if row.verdict is not None and workaround.bug in row.claim.shows:
                 found[shown(row, workaround.bug)].append(row.claim.id)
         if any(found.values()):
+            found[None] += [claim.id for claim in unasked if workaround.bug in claim.shows]
             yield Evidence(workaround, tuple(found[True]), tuple(found[False]), tuple(found[None]))
 
 

@@ -29,11 +29,11 @@ PROGRAM = "mcp-harness"
 COMMANDS: dict[str, dict[str, str]] = {
     "Gate a catalog change": {
         "gate": "judge an mcp.json on every agent runtime, or what a change to it does",
-        "explain": "tell what stands behind an id in a report: of a rule, a requirement or a claim, and what to do",
+        "explain": "tell what stands behind any id that a report or a list names, and what to do",
     },
     "Reproduce an incident": {
         "run": "play a scenario, shipped or your own, and show who did what when",
-        "scenarios": "list the scenarios that are shipped, with the incidents they stand for",
+        "scenarios": "list the scenarios that are shipped, with the incidents they stand for and their old bugs",
         "shrink": "make a failure file small, and say it without any choice: holds, ready to commit",
         "campaign": "play a family of scenarios from ever new seeds, and keep each way to fail once",
     },

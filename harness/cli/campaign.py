@@ -16,13 +16,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from harness.cli.keeping import keep
+from harness.cli.keeping import keep, try_folder
+from harness.cli.numbers import LARGEST, LONGEST_MINUTES, MOST_PROCESSES, MOST_RUNS, check_number
 from harness.cli.output import add_format, deliver, targets_of
 from harness.errors import UserInputError
-from harness.inputs.files import display_path, read_text
+from harness.inputs.files import display_path, is_there, read_text
 from harness.scenario.campaign import Batch, Tally, run_batch, tally_from
 from harness.scenario.failure import failure_text
 from harness.scenario.families import Family, families, family_named
+from harness.scenario.timeline import closing
 from harness.scenario.variants import find_variant, in_place
 
 SCHEMA = "mcp-harness/campaign-report/1"
@@ -33,7 +35,6 @@ MINUTES = 1.0
 TELL_SECONDS = 5.0
 AHEAD = 2
 """So many batches a process are given out before their answers are needed."""
-MOST_PROCESSES = 64
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,11 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def check_numbers(arguments: argparse.Namespace) -> None:
     """Raises UserInputError for what is no length and no number of processes."""
-    for name, most in (("minutes", None), ("runs", None), ("processes", MOST_PROCESSES)):
-        value = getattr(arguments, name)
-        if value is not None and not (0 < value <= (most or float("inf"))):
-            limit = f" up to {most}" if most else ""
-            raise UserInputError(f"--{name} is {value:g}", fix=f"Give a number above 0{limit}.")
+    check_number(arguments.minutes, "--minutes", most=LONGEST_MINUTES, above=True)
+    check_number(arguments.runs, "--runs", least=1, most=MOST_RUNS)
+    check_number(arguments.processes, "--processes", least=1, most=MOST_PROCESSES)
+    check_number(arguments.seed, "--seed", least=-LARGEST, most=LARGEST)
 
 
 def begun(arguments: argparse.Namespace) -> tuple[Tally, Path]:
@@ -89,13 +89,18 @@ def begun(arguments: argparse.Namespace) -> tuple[Tally, Path]:
                 option = name.replace("_", "-")
                 raise UserInputError(f"--{option} does not go with --resume", fix="The folder says it itself.")
         folder = Path(arguments.resume)
+        if is_there(folder):
+            fix = "Name the folder of a campaign, which holds a campaign.json."
+            raise UserInputError("is a file, not a folder", file=display_path(folder), fix=fix)
+        try_folder(folder, "--resume")
         return read_tally(folder / STATE), folder
     if arguments.scenario_family is None:
         raise UserInputError("--scenario-family is missing", fix=f"There are {', '.join(families())}.")
     family, seed = family_named(arguments.scenario_family), arguments.seed or 0
     variant = None if arguments.variant is None else find_variant(arguments.variant).name
     folder = Path(arguments.save or f"{FOLDER}/{family.name}-seed{seed}")
-    if (folder / STATE).exists():
+    try_folder(folder, "--save")
+    if is_there(folder / STATE):
         fix = f"Go on with --resume {display_path(folder)}, or name another folder with --save."
         raise UserInputError("holds a campaign already", file=display_path(folder), fix=fix)
     return Tally(family.name, seed, variant), folder
@@ -199,7 +204,7 @@ def lines(family: Family, tally: Tally, folder: Path, ended: int) -> Iterator[st
     yield f"{family.name}  {family.says} ({', '.join(family.incidents)}){with_variant}"
     yield ""
     for kept in sorted(tally.corpus.values(), key=lambda kept: -kept.runs):
-        yield f"  FAIL  {kept.runs:>6}x  {kept.says}"
+        yield f"  FAIL  {kept.runs:>6}x  {kept.says}{f'; {kept.runtime}' if kept.runtime else ''}"
         yield f"                 first in run {kept.first_run}: mcp-harness run {display_path(folder / kept.file)}"
     for mark in tally.unreached(family.marks):
         yield f"  NEVER REACHED  {mark.name}: {mark.says}"
@@ -207,7 +212,7 @@ def lines(family: Family, tally: Tally, folder: Path, ended: int) -> Iterator[st
     for name, count in sorted(tally.marks.items(), key=lambda item: item[1]):
         yield f"  reached {count:>6}x  {name}{f': {declared[name]}' if name in declared else ''}"
     for name, walked in sorted(tally.holes.items(), key=lambda item: item[1]):
-        yield f"  hole    {walked.met:>6}x  {name}: {walked.lost} chains lost"
+        yield f"  hole    {walked.met:>6}x  {name}: {walked.lost} chains lost; closed by: {closing(name)}"
     yield ""
     yield (
         f"{'FAIL' if ended else 'PASS'}  {tally.runs:,} runs, "

@@ -42,10 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept.add_argument("--record", action="store_true", help="keep what was observed as the record of the version")
     add_format(kept, CANARY_FORMATS, more="; of list: text, json")
     parser.add_argument(
+        "--details", action="store_true", help="list in the text every claim that changed, not only how many"
+    )
+    parser.add_argument(
         "--bisect",
         nargs=2,
         metavar=("CLAIM", "A..B"),
-        help="find the versions between two that changed a claim, by installing some of them",
+        help="find the versions between two that changed a claim, by installing some of them (how many is said first)",
     )
 
 

@@ -7,15 +7,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from fake_runtimes.profile import PINNED, UnknownProfileError, known_profiles, parse_runtime
-from harness.canary.bisecting import answering, bisect, interval, published
+from fake_runtimes.profile import PINNED, known_profiles
+from harness.canary.bisecting import answering, bisect, cached_among, interval, published
 from harness.canary.checking import Asked, profile_folder, run_canary
 from harness.canary.claims import FAMILIES, all_probes
 from harness.canary.commands import clean_command, install_command
@@ -24,10 +24,11 @@ from harness.canary.judging import Verdict
 from harness.canary.records import load_record, record_folder, record_text, recorded_labels
 from harness.canary.result import Checked
 from harness.cli.keeping import keep
-from harness.cli.output import deliver, targets_of
+from harness.cli.output import TEXT, deliver, targets_of
 from harness.errors import CannotRunError, UserInputError
-from harness.report.canary.changes import change_lines, change_verdict
-from harness.report.canary.formats import FORMATS
+from harness.gate.spawn import runtime_asked
+from harness.report.canary.changes import change_lines, change_verdict, foretold
+from harness.report.canary.formats import FORMATS, formats
 from harness.report.canary.listing import LIST_FORMATS, Listed
 from harness.report.safety import count
 
@@ -91,6 +92,8 @@ def ended_by_signals() -> Iterator[None]:
 def check(arguments: argparse.Namespace) -> int:
     """Measure and report."""
     targets = targets_of(arguments.format, tuple(FORMATS))
+    if arguments.details and not any(target.format == TEXT for target in targets):
+        raise UserInputError("--details is about the text", fix="The other formats hold every claim; leave it out.")
     asked = asked_by(arguments)
     canary = run_canary(asked, os.environ, tell)
     if not canary.checked and canary.missing:
@@ -98,7 +101,8 @@ def check(arguments: argparse.Namespace) -> int:
     if arguments.record:
         for checked in canary.checked:
             record(checked)
-    deliver(targets, lambda name: FORMATS[name](canary))
+    in_format = formats(details=arguments.details)
+    deliver(targets, lambda name: in_format[name](canary))
     return canary.exit_code
 
 
@@ -135,13 +139,8 @@ def pinned_too(name: str) -> tuple[str, ...]:
 
 
 def against(text: str | None) -> str:
-    """The name of a profile. Raises UserInputError."""
-    if text is None:
-        return ""
-    try:
-        return parse_runtime(text)
-    except UnknownProfileError as error:
-        raise UserInputError(f"--against: {error}") from None
+    """The name of a profile. Raises UserInputError, CannotRunError where there is none of that version."""
+    return "" if text is None else runtime_asked(text, "--against").profile.name
 
 
 def record(checked: Checked) -> None:
@@ -182,11 +181,28 @@ def list_claims(arguments: argparse.Namespace) -> int:
         for label in recorded_labels()
         if not named or label in labels or label.partition("-")[0] in whole
     }
-    for label in sorted(labels - set(records)):
-        tell(f"{label}: nothing is recorded of it")
+    require_records(labels - set(records), families)
     listed = Listed(chosen, records)
     deliver(targets, lambda name: LIST_FORMATS[name](listed))
     return 0
+
+
+def require_records(unrecorded: set[str], families: Collection[str]) -> None:
+    """Raises UserInputError for versions of which nothing is recorded: no claim could be told to hold there."""
+    if not unrecorded:
+        return
+    there = [spelled(label) for label in recorded_labels() if label.partition("-")[0] in families]
+    recorded = f"There are records of {', '.join(there)}. " if there else ""
+    missing = sorted(map(spelled, unrecorded))
+    raise UserInputError(
+        f"nothing is recorded of {' and '.join(missing)}",
+        fix=f"{recorded}mcp-harness canary {missing[0]} measures it; with --record it has a record from then on.",
+    )
+
+
+def spelled(label: str) -> str:
+    """A version as command lines write it."""
+    return label.replace("-", "@", 1)
 
 
 def find_change(claim: str, versions: str, arguments: argparse.Namespace) -> int:
@@ -202,6 +218,9 @@ def find_change(claim: str, versions: str, arguments: argparse.Namespace) -> int
     interval(versions, ())  # refused before anything is looked up
     candidates = interval(versions, published(probe.family, os.environ, tell))
     print(f"{claim}: {len(candidates)} versions of {probe.family}, {versions}")
+    there = cached_among(candidates, probe.family, adapter, os.environ)
+    for line in foretold(probe.family, len(candidates), there):
+        print(f"  {line}", flush=True)
     found = bisect(candidates, answering(alone, adapter, os.environ, tell), lambda line: print(f"  {line}", flush=True))
     print("\n".join(change_lines(probe.family, found)))
     print(f"{change_verdict(probe.family, versions, found)}; {time.monotonic() - began:.1f} s; seed none; exit 0")

@@ -6,6 +6,7 @@ import argparse
 import importlib
 from typing import Any
 
+from harness.cli.numbers import LONGEST_NUMBER
 from harness.cli.output import TEXT_OR_JSON, add_format
 
 VECTOR_FORMATS = ("text", "json", "junit")
@@ -39,7 +40,8 @@ def _add_variants(subjects: Any) -> None:
         "names",
         nargs="*",
         metavar="NAME-GLOB",
-        help="only variants of these names (default: all); with --list a word of what it breaks does too",
+        help="only variants of these names (default: all); with --list also a word of what it breaks, of a rule that "
+        "catches it, of a scenario that shows it",
     )
     parser.add_argument(
         "--list", action="store_true", help="run nothing: say of each what it breaks and which rules catch it"
@@ -64,6 +66,6 @@ def _add_vectors(subjects: Any) -> None:
 
 
 def _positive(text: str) -> int:
-    if text.isascii() and text.isdecimal() and int(text) >= 1:
+    if text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER and int(text) >= 1:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 1")

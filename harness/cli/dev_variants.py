@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cli.numbers import MOST_PROCESSES, check_number
 from harness.cli.output import deliver, targets_of
 from harness.errors import HarnessFault, UserInputError
 from harness.requirements.judging import Verdict
@@ -22,6 +23,8 @@ from harness.requirements.scan import scan_tree
 from harness.requirements.source_tree import import_variants, require_source_root
 from harness.requirements.variants import VARIANTS, Variant
 from harness.scenario.hints import few, meant
+from harness.scenario.library import load_all
+from harness.scenario.model import Scenario
 from harness.vectors.loading import load_operations, registered
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "mcp-harness/variants-report/1"
 LIST_SCHEMA = "mcp-harness/variants-list/1"
+LONGEST_SHARD = len("10000/10000")
 WORST_FIRST = tuple(Verdict)
 
 
@@ -55,12 +59,15 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         return list_variants(args.names, require_source_root(args.root), targets)
     started = time.monotonic()
+    check_number(args.jobs, "--jobs", least=1, most=MOST_PROCESSES)
     part, parts = _shard(args.shard)
     root = require_source_root(args.root)
     if not args.names and parts == 1:
         print("every variant is run, which takes minutes; with --list they are only told", file=sys.stderr)
     if args.jobs > 1:
-        variants, broken = _run_in_processes(args)
+        import_variants(root)
+        chosen = _selected(args.names)  # names that are none are refused before any process is started
+        variants, broken = _run_in_processes(args, min(args.jobs, len(chosen)))
     else:
         variants, broken = _run_here(args.names, root, part, parts)
     variants.sort(key=lambda variant: (WORST_FIRST.index(variant["verdict"]), variant["name"]))
@@ -85,10 +92,23 @@ def list_variants(words: list[str], root: Path, targets: Sequence[Target]) -> in
 
 
 def is_about(variant: Variant, word: str) -> bool:
-    """Whether a glob is its name, or a word is in its name, in what it breaks or in a rule that catches it."""
-    texts = (variant.name, breaks(variant), variant.target, *variant.catches, *variant.closes)
+    """Whether a glob is its name, or a word is in its name, in what it breaks, in a rule that catches it or a hole that
+    it closes, or in the id or the incidents of a scenario that shows it.
+    """
+    shown = (text for each in scenarios_by_variant().get(variant.name, ()) for text in (each.id, *each.incidents))
+    texts = (variant.name, breaks(variant), variant.target, *variant.catches, *variant.closes, *shown)
     wanted = word.casefold().replace("-", "_")
     return fnmatch.fnmatchcase(variant.name, word) or any(wanted in text.casefold().replace("-", "_") for text in texts)
+
+
+@cache
+def scenarios_by_variant() -> Mapping[str, Sequence[Scenario]]:
+    """The shipped scenarios by the old bugs that they show."""
+    found: dict[str, list[Scenario]] = {}
+    for scenario in load_all():
+        for bug in scenario.old_bugs:
+            found.setdefault(bug.name, []).append(scenario)
+    return found
 
 
 def breaks(variant: Variant) -> str:
@@ -102,11 +122,12 @@ def _list_lines(found: list[Variant], broken: dict[str, str]) -> Iterator[str]:
     for variant in found:
         yield f"{variant.name}  {breaks(variant)}".rstrip()
         told = f"caught by {few(variant.catches)}" if variant.catches else f"no bug: closes {few(variant.closes)}"
-        yield f"    {told}"
+        shown = [scenario.id for scenario in scenarios_by_variant().get(variant.name, ())]
+        yield f"    {told}{f'; shown by the scenario {few(shown)}' if shown else ''}"
     bugs = sum(not variant.closes for variant in found)
     more = f" and {len(found) - bugs} proposals" if len(found) > bugs else ""
     try_one = "; try one with: mcp-harness run SCENARIO --variant NAME"
-    yield f"{bugs} variants{more}{try_one}; exit {1 if broken else 0}"
+    yield f"{bugs} variant{'' if bugs == 1 else 's'}{more}{try_one}; exit {1 if broken else 0}"
 
 
 def _list_json(found: list[Variant], broken: dict[str, str]) -> str:
@@ -119,6 +140,7 @@ def _list_json(found: list[Variant], broken: dict[str, str]) -> str:
                 "target": variant.target,
                 "catches": list(variant.catches),
                 "closes": list(variant.closes),
+                "scenarios": [scenario.id for scenario in scenarios_by_variant().get(variant.name, ())],
             }
             for variant in found
         ],
@@ -163,17 +185,17 @@ def _selected(globs: list[str]) -> list[Variant]:
     return bugs
 
 
-def _run_in_processes(args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _run_in_processes(args: argparse.Namespace, jobs: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
     command = [sys.executable, "-m", "harness.cli", "dev", "variants", *args.names, "--format", "json"]
     command += ["--root", args.root] if args.root is not None else []
     workers = [
         subprocess.Popen(  # noqa: S603 - our own program, with the arguments that this process was given
-            [*command, "--shard", f"{part}/{args.jobs}"],
+            [*command, "--shard", f"{part}/{jobs}"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for part in range(1, args.jobs + 1)
+        for part in range(1, jobs + 1)
     ]
     variants: list[dict[str, Any]] = []
     broken: dict[str, str] = {}
@@ -188,7 +210,8 @@ def _run_in_processes(args: argparse.Namespace) -> tuple[list[dict[str, Any]], d
 
 def _shard(text: str) -> tuple[int, int]:
     part, slash, parts = text.partition("/")
-    if slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
+    are_numbers = slash and part.isdecimal() and parts.isdecimal() and len(text) <= LONGEST_SHARD
+    if are_numbers and 1 <= int(part) <= int(parts):
         return int(part), int(parts)
     raise UserInputError(f"--shard {text}: must be I/N with I from 1 to N")
 

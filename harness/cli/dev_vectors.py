@@ -54,8 +54,9 @@ def _read_files(names: list[str]) -> Iterator[Read]:
     for name in names:
         try:
             content = Path(name).read_bytes()
-        except OSError as error:
-            raise UserInputError(f"cannot be read: {error.strerror}", file=name) from error
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise UserInputError(f"cannot be read: {reason}", file=name, fix="Name a file of vectors.") from error
         yield from read_vectors(name, content)
 
 

@@ -15,6 +15,7 @@ from harness import __version__
 from harness.errors import HarnessError, UserInputError
 
 HARNESS_FAULT = HarnessError.exit_code
+LONGEST_LINE = 1_000
 INTERRUPTED = 128 + 2
 READER_GONE = 128 + 13
 
@@ -60,8 +61,15 @@ class Ending:
                 )
 
     def _say(self, message: str, exit_code: int) -> int:
-        print(f"{self.program}: error: {' '.join(message.split())}", file=sys.stderr)
+        print(f"{self.program}: error: {_one_line(message)}", file=sys.stderr)
         return exit_code
+
+
+def _one_line(message: str) -> str:
+    """A message on one line of a length that can be read; what would change the terminal is shown as an escape."""
+    from harness.report.safety import shorten, visible  # who ends well does without
+
+    return shorten(visible(" ".join(message.split())), LONGEST_LINE)
 
 
 def _drop_stdout() -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.cli.keeping import try_folder
 from harness.cli.output import TEXT, add_format, targets_of
 from harness.errors import UserInputError
 from harness.gate.assemble import Assembled, GateOptions, assemble
@@ -90,6 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
         fail_on=arguments.fail_on,
         every_entry=arguments.every_entry,
     )
+    if arguments.out != _DEFAULT_OUT:
+        try_folder(Path(arguments.out), "--out")
     assembled = assemble(options, today=_today())
     _spare_inputs(targets, options, assembled.path)
     request = assembled.request._replace(battery=Mode(arguments.battery), progress=Progress())

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import UserInputError
-from harness.inputs.files import display_path
+from harness.inputs.files import display_path, is_there
+
+PROBE = ".mcp-harness.part"
+"""A file that is written to see whether one can be."""
 
 
-def make_folder(path: Path, option: str) -> None:
-    """Make a folder before long work begins whose results shall lie there. Raises UserInputError, as `keep` does."""
+def try_folder(path: Path, option: str) -> None:
+    """See before long work begins that its results can lie in a folder; what is made for that is taken away again.
+
+    Raises UserInputError, as `keep` does.
+    """
+    made: list[Path] = []
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserInputError(
-            f"cannot be made: {error.strerror}", file=display_path(path), fix=f"Name another folder with {option}."
-        ) from None
+        for folder in reversed((path, *path.parents)):
+            if not folder.exists():
+                folder.mkdir()
+                made.append(folder)
+        probe = path / PROBE
+        probe.write_bytes(b"")
+        probe.unlink()
+    except (OSError, ValueError) as error:
+        raise unusable(path, option, error) from None
+    finally:
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def require_new(path: Path, option: str) -> None:
+    """Nothing is there yet. Raises UserInputError."""
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:
+        raise unusable(path, option, error) from None
+    if there:
+        raise UserInputError("is there already", file=display_path(path), fix=f"Name another folder with {option}.")
+
+
+def unusable(path: Path, option: str, error: OSError | ValueError) -> UserInputError:
+    """What is said of a folder in which nothing can be kept."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    is_file = is_there(path) or isinstance(error, NotADirectoryError | FileExistsError)
+    what = "is a file, not a folder" if is_file else f"nothing can be written there: {reason}"
+    return UserInputError(what, file=display_path(path), fix=f"Name another folder with {option}.")
 
 
 def keep(path: Path, text: str, option: str) -> None:
@@ -25,7 +59,8 @@ def keep(path: Path, text: str, option: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserInputError(
-            f"cannot be written: {error.strerror}", file=display_path(path), fix=f"Name another folder with {option}."
+            f"cannot be written: {reason}", file=display_path(path), fix=f"Name another folder with {option}."
         ) from None

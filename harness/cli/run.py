@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from fake_runtimes.profile import UnknownProfileError
-from harness.cli.keeping import keep, make_folder
+from harness.cli.keeping import keep, require_new, try_folder
+from harness.cli.numbers import LARGEST, check_number
 from harness.cli.output import add_format, deliver, targets_of
 from harness.errors import UserInputError
-from harness.gate.spawn import Runtime, runtime_named
+from harness.gate.spawn import Runtime, runtime_asked, runtime_named
 from harness.inputs.files import display_path, read_text
 from harness.report.masking import MASK, mask
 from harness.report.safety import visible
@@ -32,8 +32,9 @@ from harness.scenario.failure import (
 )
 from harness.scenario.library import find
 from harness.scenario.model import MODEL, REAL, TIERS, Scenario
+from harness.scenario.next_steps import FAILED, Again
 from harness.scenario.production import Report, is_claimed, play
-from harness.scenario.reading import load_scenario
+from harness.scenario.reading import EXAMPLE, load_scenario
 from harness.scenario.rendering import run_document
 from harness.scenario.timeline import CALM, points, texts
 from harness.scenario.variants import find_variant, in_place
@@ -43,7 +44,6 @@ from harness.world.model import Decisions, Replayed, Seeded
 SHORTEST_SECRET = 4
 FAKE_RUNTIMES = "fake_runtimes."
 OF_A_SCENARIO = ("runtime", "seed", "decisions", "variant", "tier", "keep")
-SAVED = (Verdict.FAIL, Verdict.TIMEOUT, Verdict.DEADLOCK, Verdict.CRASH)
 
 
 class Played(NamedTuple):
@@ -102,13 +102,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0 pass, 1 it fails, 2 unusable or not about that runtime, 3 something is missing, 4 a fault of the harness."""
     targets = targets_of(arguments.format)
+    check_number(arguments.seed, "--seed", least=-LARGEST, most=LARGEST)
     path = find(arguments.scenario)
-    is_failure = is_failure_text(read_text(path))
+    is_failure = is_failure_text(read_text(path, EXAMPLE))
     played = play_failure(path, arguments) if is_failure else play_scenario(path, arguments)
     verdict = worst([report.verdict for report, _ in played.reports] + [Verdict.FAIL for _ in played.disputed])
     in_format = {
         "json": lambda: as_json(played, verdict),
-        "text": lambda: as_text(played, with_points=arguments.points),
+        "text": lambda: as_text(played, asked_again(arguments), with_points=arguments.points),
     }
     deliver(targets, lambda name: in_format[name]())
     for line in hints(played, arguments.save, arguments.keep):
@@ -125,9 +126,10 @@ def play_scenario(path: Path, arguments: argparse.Namespace) -> Played:
         require_time(scenario, runtime, tier)
     for runtime, tier in itertools.product(runtimes, tiers) if arguments.keep is not None else ():
         place = kept_place(Path(arguments.keep), scenario, runtime, tier)
-        if place.exists():
-            raise UserInputError("is there already", file=display_path(place), fix="Name another folder with --keep.")
-        make_folder(place.parent, "--keep")
+        require_new(place, "--keep")
+    for option, folder in (("--keep", arguments.keep), ("--save", arguments.save)):
+        if folder is not None:
+            try_folder(Path(folder), option)
     variant = None if arguments.variant is None else find_variant(arguments.variant)
     if variant is not None and variant.target.startswith(FAKE_RUNTIMES) and REAL in tiers:
         raise UserInputError(
@@ -183,6 +185,7 @@ def play_failure(path: Path, arguments: argparse.Namespace) -> Played:
             f"--{given} does not go with a failure file, which says it itself", fix="Leave the option out."
         )
     failure = load_failure(path)
+    runtime_asked(failure.runtime, f"{display_path(path)}: runtime")
     variant = None if failure.variant is None else find_variant(failure.variant)
     with in_place(variant):
         began = time.perf_counter()
@@ -195,10 +198,7 @@ def play_failure(path: Path, arguments: argparse.Namespace) -> Played:
 
 def chosen_runtimes(scenario: Scenario, named: Iterable[str]) -> list[Runtime]:
     """Those asked for that the scenario is about, else all that it names. Raises UserInputError where none is left."""
-    try:
-        asked = [runtime_named(name) for name in named or scenario.runtimes]
-    except UnknownProfileError as error:
-        raise UserInputError(f"--runtime: {error}") from None
+    asked = [runtime_asked(name, "--runtime") for name in named or scenario.runtimes]
     runtimes = [runtime for runtime in asked if is_claimed(scenario, runtime)]
     if not runtimes:
         raise UserInputError(
@@ -229,7 +229,7 @@ def chosen_decisions(arguments: argparse.Namespace) -> Decisions | None:
 def read_decisions(path: Path) -> Decisions:
     """What replays a list of decisions, written as failure files write them. Raises UserInputError."""
     try:
-        return Replayed(parse_decisions(read_text(path)))
+        return Replayed(parse_decisions(read_text(path, "decisions.txt")))
     except ValueError as error:
         raise UserInputError(
             f"holds no decisions: {error}", file=display_path(path), fix="Write them as run.3=1 stall*12."
@@ -243,10 +243,17 @@ def chosen_order(arguments: argparse.Namespace) -> str:
     return CALM if arguments.seed is None else f"seed {arguments.seed}"
 
 
-def as_text(played: Played, *, with_points: bool) -> str:
+def asked_again(arguments: argparse.Namespace) -> Again:
+    """How to ask for the same run once more."""
+    given = [(name, getattr(arguments, name)) for name in ("seed", "decisions")]
+    options = [word for name, value in given if value is not None for word in (f"--{name}", str(value))]
+    return Again(tuple(options), arguments.save)
+
+
+def as_text(played: Played, again: Again, *, with_points: bool) -> str:
     """The timelines."""
     before = [line for report, _ in played.reports if with_points for line in (*points(report), "")]
-    lines = [*before, *texts(played.reports, played.order).split("\n")]
+    lines = [*before, *texts(played.reports, played.order, again).split("\n")]
     return "\n".join(visible(without_secrets(line, played.scenario)) for line in lines)
 
 
@@ -277,7 +284,7 @@ def hints(played: Played, folder: str | None, kept: str | None) -> Iterable[str]
     for report, _ in played.reports:
         if kept is not None:
             yield f"kept: {keep_files(report, Path(kept))}"
-        if folder is not None and report.verdict in SAVED:
+        if folder is not None and report.verdict in FAILED:
             saved = save(failure_of(report, seed=played.seed or 0, variant=played.variant), Path(folder))
             yield f"reproduce: mcp-harness run {saved}   smaller: mcp-harness shrink {saved}"
 

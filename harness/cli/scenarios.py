@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 
 from harness.cli.output import add_format, deliver, targets_of
+from harness.errors import UserInputError
+from harness.scenario.hints import meant
 from harness.scenario.library import load_all
 from harness.scenario.model import Scenario
 from harness.scenario.rendering import list_document
@@ -16,13 +18,26 @@ WIDTH = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="only those with such a word in their id, title, incidents, requirements, runtimes or old bugs",
+    )
     add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List them; 0, or 2 where one cannot be read."""
+    """List them; 0, or 2 where one cannot be read, or where none is about the words."""
     targets = targets_of(arguments.format)
-    scenarios = load_all()
+    every = load_all()
+    scenarios = [each for each in every if not arguments.words or any(is_about(each, word) for word in arguments.words)]
+    if not scenarios:
+        known = {text for each in every for text in texts(each)} - {each.title for each in every}
+        near = next(filter(None, (meant(word, known) for word in arguments.words)), "")
+        raise UserInputError(
+            f"no scenario is about {' or '.join(arguments.words)}", fix=near or "Leave the word out to see all."
+        )
     in_format = {
         "json": lambda: json.dumps(list_document(scenarios), indent=2),
         "text": lambda: "\n".join(lines(scenarios)),
@@ -31,8 +46,32 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def is_about(scenario: Scenario, word: str) -> bool:
+    """Whether a word is in anything by which a scenario is known; a dash is as good as an underscore."""
+    wanted = folded(word)
+    return any(wanted in folded(text) for text in texts(scenario))
+
+
+def texts(scenario: Scenario) -> tuple[str, ...]:
+    """By what a scenario is known."""
+    bugs = (bug.name for bug in scenario.old_bugs)
+    return (
+        scenario.id,
+        scenario.title,
+        *scenario.incidents,
+        *scenario.requirements,
+        *scenario.runtimes,
+        *bugs,
+    )
+
+
+def folded(text: str) -> str:
+    """A text without its case and the kind of its dashes."""
+    return text.casefold().replace("-", "_")
+
+
 def lines(scenarios: Sequence[Scenario]) -> list[str]:
-    """A line with id, runtimes and title for each, and one with what it stands for."""
+    """A line with id and title for each, one with what it stands for, and its old bugs, the names of `--variant`."""
     width = max([len("ID"), *(len(each.id) for each in scenarios)])
     shown = []
     for each in scenarios:
@@ -41,7 +80,9 @@ def lines(scenarios: Sequence[Scenario]) -> list[str]:
         facts = [incidents, ", ".join(each.runtimes), f"tier {', '.join(each.tiers)}"]
         facts += [counted(len(each.requirements), "requirement")] if each.requirements else []
         shown.append(f"{'':<{width}}  {'; '.join(facts)}")
-    shown.append(f"{counted(len(scenarios), 'scenario')}; play one with: mcp-harness run ID; exit 0")
+        shown += [f"{'':<{width}}  --variant {bug.name}: {bug.shows}" for bug in each.old_bugs]
+    how = "play one with: mcp-harness run ID, with an old bug: mcp-harness run ID --variant NAME"
+    shown.append(f"{counted(len(scenarios), 'scenario')}; {how}; exit 0")
     return shown
 
 

@@ -11,16 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.cli.keeping import keep
+from harness.cli.keeping import keep, try_folder
+from harness.cli.numbers import LONGEST_MINUTES, check_number
 from harness.cli.output import add_format, deliver, targets_of
-from harness.errors import UserInputError
+from harness.gate.spawn import runtime_asked
 from harness.inputs.files import display_path
 from harness.requirements.patching import Patch
 from harness.requirements.variants import Variant
 from harness.scenario.failure import SUFFIX, Failure, failure_text, load_failure
 from harness.scenario.holds import Proposal, Search
 from harness.scenario.proposals import incident_text, origin, passes
-from harness.scenario.shrinking import DoesNotFailError, Progress, Shrinker, Shrunk
+from harness.scenario.shrinking import Choice, DoesNotFailError, Progress, Shrinker, Shrunk, chosen
+from harness.scenario.signature import Signature
 from harness.scenario.trees import Tree
 from harness.scenario.variants import find_variant
 
@@ -30,7 +32,10 @@ SMALL = ".small"
 
 
 class Result(NamedTuple):
-    """What was found, what came of it, and where that was written. `scenario` is empty where no proposal was found."""
+    """What was found, what came of it, and where that was written. `scenario` is empty where no proposal was found.
+
+    `others` is what fell besides what was kept.
+    """
 
     found: Failure
     shrunk: Shrunk
@@ -38,6 +43,7 @@ class Result(NamedTuple):
     small: str
     scenario: str
     seconds: float
+    others: tuple[Signature, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,22 +52,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, metavar="N", help=f"real time to spend (default: {SECONDS:g})"
     )
+    parser.add_argument(
+        "--keep",
+        metavar="RULE|WHO",
+        help="which of several failures of the run to keep: a part of the rule's name, or of whom it fell on "
+        "(default: what FILE says, which is the gravest: a broken invariant before an expectation)",
+    )
     parser.add_argument("--save", metavar="DIR", help="write the results there (default: beside FILE)")
     add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 it is smaller (or cannot be), 1 it does not fail as the file says, 2 unusable, 3 its variant is not here."""
-    if not arguments.seconds > 0:
-        raise UserInputError(f"--seconds is {arguments.seconds:g}", fix="Give a number above 0.")
+    check_number(arguments.seconds, "--seconds", most=60 * LONGEST_MINUTES, above=True)
     targets = targets_of(arguments.format)
     path = Path(arguments.failure)
     failure = load_failure(path)
+    runtime_asked(failure.runtime, f"{display_path(path)}: runtime")
     folder = path.parent if arguments.save is None else Path(arguments.save)
+    try_folder(folder, "--save")
     rule = Rule(None if failure.variant is None else find_variant(failure.variant))
     with rule:
         try:
-            result = shrink(failure, path, folder, rule, arguments.seconds)
+            choice = chosen(failure, arguments.keep)
+            is_other = choice.failure.signature != failure.signature
+            small = folder / small_name(choice.failure.name if is_other else path.name)
+            result = shrink(choice, small, rule, arguments.seconds)
         except DoesNotFailError:
             print(
                 f"{display_path(path)}: it does not fail any more as the file says ({failure.signature}); "
@@ -100,11 +116,10 @@ class Rule:
             self.patch.apply()
 
 
-def shrink(failure: Failure, path: Path, folder: Path, rule: Rule, seconds: float) -> Result:
-    """Shrink, search for holds in the time that is left (at least a third of it), and write both."""
+def shrink(choice: Choice, small: Path, rule: Rule, seconds: float) -> Result:
+    """Shrink, search for holds in the time that is left (at least a third of it), and write both beside each other."""
     began = time.monotonic()
-    small = folder / small_name(path.name)
-
+    failure, folder = choice.failure, small.parent
     is_right = partial(rule.passes_right, failure=failure)
     shrinker = Shrinker(
         failure,
@@ -126,7 +141,7 @@ def shrink(failure: Failure, path: Path, folder: Path, rule: Rule, seconds: floa
         name = f"{shrunk.failure.name.removesuffix(SUFFIX)}.toml"
         keep(folder / name, incident_text(shrunk.failure, proposal, name.removesuffix(".toml"), failure), "--save")
         scenario = display_path(folder / name)
-    return Result(failure, shrunk, proposal, display_path(small), scenario, time.monotonic() - began)
+    return Result(failure, shrunk, proposal, display_path(small), scenario, time.monotonic() - began, choice.others)
 
 
 def small_name(name: str) -> str:
@@ -154,7 +169,10 @@ def lines(result: Result) -> Iterator[str]:
     """The report as text."""
     shrunk, proposal = result.shrunk, result.proposal
     before, after = shrunk.before, shrunk.after
-    yield f"{shrunk.failure.signature}"
+    yield f"keeps  {shrunk.failure.signature}"
+    yield from (f"  not kept   {each}" for each in result.others)
+    if result.others:
+        yield "             (--keep RULE or --keep WHO keeps another one)"
     yield f"on {shrunk.failure.runtime}{f', with {shrunk.failure.variant}' if shrunk.failure.variant else ''}"
     yield ""
     yield f"  parts of the scenario   {before.parts:>5} -> {after.parts}"
@@ -191,6 +209,7 @@ def document(result: Result) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "signature": shrunk.failure.signature._asdict(),
+        "not_kept": [each._asdict() for each in result.others],
         "runtime": shrunk.failure.runtime,
         "variant": shrunk.failure.variant,
         "minimal": shrunk.failure.minimal,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from harness.gate.model import Allowance, Finding, Place, Severity
-from harness.gate.rule import COMPARISON_CHECKS, RULES, Rule
+from harness.gate.rule import COMPARISON_CHECKS, RULES, Asked, Rule
 from harness.inputs.settings import Allow, Settings
 
+OF_ALLOWANCES = "nothing to allow: it is about an [[allow]] entry, which is to be removed or changed"
 STALE = Rule(
     "MH001",
     Severity.WARNING,
@@ -18,6 +19,7 @@ STALE = Rule(
     fix="Remove the [[allow]] entry.",
     requirements=(),
     incidents=(),
+    not_allowable=OF_ALLOWANCES,
 )
 EXPIRED = Rule(
     "MH002",
@@ -27,6 +29,7 @@ EXPIRED = Rule(
     fix="Fix the finding, or give the entry a new date and reason.",
     requirements=(),
     incidents=(),
+    not_allowable=OF_ALLOWANCES,
 )
 RULES.update({rule.id: rule for rule in (STALE, EXPIRED)})
 
@@ -54,21 +57,30 @@ class AllowanceBook:
         return finding._replace(allowance=Allowance(str(self._place(valid[0])), allow.reason, until))
 
     def leftovers(
-        self, *, whole_catalog: bool, judged: frozenset[str], altered: frozenset[str] = frozenset()
+        self,
+        *,
+        whole_catalog: bool,
+        judged: frozenset[str],
+        altered: frozenset[str] = frozenset(),
+        asked: Collection[Asked] = tuple(Asked),
     ) -> Iterator[Finding]:
         """Findings about allowances: over ones always, stale ones only where the run could have used them.
 
-        A rule on changes could have, where the entry was `altered`.
+        A rule on changes could have, where the entry was `altered`, one that is not always asked, if it was `asked`.
         """
         for index, allow in enumerate(self._settings.allow):
             subject = f"{allow.rule} {allow.entry or 'on any entry'}"
+            rule = RULES.get(allow.rule)
             could_use = whole_catalog or allow.entry in judged
             if allow.rule in COMPARISON_CHECKS:
                 could_use = allow.entry in altered
+            elif rule is not None and rule.asked not in asked:
+                could_use = False
             if self._over(allow):
                 yield self._finding(EXPIRED, index, f"the allowance for {subject} ended on {allow.until}")
             elif index not in self._used and could_use:
-                yield self._finding(STALE, index, f"the allowance for {subject} matches no finding")
+                why = f" ({rule.not_allowable})" if rule is not None and rule.not_allowable else ""
+                yield self._finding(STALE, index, f"the allowance for {subject} matches no finding{why}")
 
     def _over(self, allow: Allow) -> bool:
         return allow.until is not None and allow.until < self._today

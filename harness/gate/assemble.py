@@ -6,14 +6,14 @@ import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from fake_runtimes.profile import PINNED, UnknownProfileError, known_profiles
-from harness.errors import CannotRunError, UserInputError
+from fake_runtimes.profile import PINNED, known_profiles
+from harness.errors import UserInputError
 from harness.gate.context import Context, SecretKnowledge
 from harness.gate.engine import Base, GateRequest
 from harness.gate.model import Severity
 from harness.gate.rule import RULES
 from harness.gate.rules import load_rules
-from harness.gate.spawn import Runtime, runtime_named
+from harness.gate.spawn import Runtime, runtime_asked
 from harness.inputs.document import Document
 from harness.inputs.files import SETTINGS_NAME, display_path, find_upward, folder_in_repository, read_document
 from harness.inputs.git import names_file, read_at, resolve
@@ -63,7 +63,7 @@ def assemble(options: GateOptions, today: datetime.date) -> Assembled:
             file=document.name,
         )
     roots_path = _roots_path(options.roots, settings, path)
-    roots = _objects_only(read_document(roots_path)) if roots_path else None
+    roots = _objects_only(read_document(roots_path, ROOTS_NAME)) if roots_path else None
     where = "--runtime" if options.runtimes else f"{settings.file}: runtimes"
     runtimes, pinned = _runtimes(options.runtimes or settings.runtimes or (), where)
     _check_allowances(settings)
@@ -140,22 +140,8 @@ def _runtimes(named: tuple[str, ...], where: str) -> tuple[tuple[Runtime, ...], 
     texts = [
         text for name in named or tuple(PINNED) for text in (known_profiles() if name == EVERY_RUNTIME else (name,))
     ]
-    try:
-        runtimes = tuple(dict.fromkeys(runtime_named(text) for text in texts))
-    except UnknownProfileError as error:
-        family = next((text.partition("@")[0] for text in texts if not _is_known(text)), "")
-        if family in PINNED:
-            raise CannotRunError(f"{where}: {error}") from None
-        raise UserInputError(f"{where}: {error}") from None
+    runtimes = tuple(dict.fromkeys(runtime_asked(text, where) for text in texts))
     return runtimes, {runtime.profile.name for runtime in runtimes} == set(PINNED.values())
-
-
-def _is_known(text: str) -> bool:
-    try:
-        runtime_named(text)
-    except UnknownProfileError:
-        return False
-    return True
 
 
 def _secrets(options: GateOptions, settings: Settings) -> SecretKnowledge:
@@ -183,7 +169,7 @@ def _base(named: str, catalog: Path, roots: Path | None, head: Context) -> Base:
     roots_document = (
         Document.parse(f"{revision.place}:{display_path(roots)}", roots_content) if roots and roots_content else None
     )
-    return Base(revision.label, _base_context(document, roots_document, head))
+    return Base(revision.label, _base_context(document, roots_document, head), revision.caution)
 
 
 def _base_context(document: Document, roots: Document | None, head: Context) -> Context:

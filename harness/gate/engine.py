@@ -18,7 +18,7 @@ from harness.gate.events import Event, Finished, Found, Judged, Started
 from harness.gate.judge import judge
 from harness.gate.model import Finding, Severity
 from harness.gate.places import place
-from harness.gate.rule import CATALOG_CHECKS, COMPARISON_CHECKS, ENTRY_CHECKS, RULES, Comparison, Hit
+from harness.gate.rule import CATALOG_CHECKS, COMPARISON_CHECKS, ENTRY_CHECKS, RULES, Asked, Comparison, Hit
 from harness.gate.rules import load_rules
 from harness.inputs.document import Pointer, pointer_text
 from harness.inputs.settings import Settings
@@ -27,10 +27,11 @@ _SEED = 0  # nothing is drawn: the battery's spawns are the calmest runs
 
 
 class Base(NamedTuple):
-    """The other side of a comparison; `label` is how reports name it."""
+    """The other side of a comparison; `label` is how reports name it, `caution` as in `Started`."""
 
     label: str
     context: Context
+    caution: str = ""
 
 
 class GateRequest(NamedTuple):
@@ -66,6 +67,7 @@ def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iter
         base.label if base else None,
         request.folder,
         request.fail_on,
+        base.caution if base else "",
     )
     judgements = {name: judge(view, context, touched=name in touched) for name, view in context.entries.items()}
     yield from map(Judged, judgements.values())
@@ -81,7 +83,10 @@ def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iter
     findings = [book.apply(finding) for finding in _findings(context, compared, base, touched)]
     gone = base.context.entries.keys() - context.entries.keys() if base else frozenset()
     findings += book.leftovers(
-        whole_catalog=compared is None, judged=touched | gone, altered=_altered(context, base) | gone
+        whole_catalog=compared is None,
+        judged=touched | gone,
+        altered=_altered(context, base) | gone,
+        asked=tuple(_asked(context)),
     )
     yield from map(Found, sorted(findings, key=lambda finding: worst_first(finding, context.document.name)))
     if context.trial is not None:
@@ -89,6 +94,16 @@ def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iter
     if base:
         yield from describe_changes(base.context, context)
     yield _finish(request, findings, len(touched), elapsed_seconds())
+
+
+def _asked(context: Context) -> Iterator[Asked]:
+    """The rules that are not asked in every run are asked in this one, by what for."""
+    secrets = context.secrets
+    yield Asked.ALWAYS
+    yield Asked.WITHOUT_NAMES if secrets.names is None else Asked.WITH_NAMES
+    yield from [Asked.WITH_VALUES] if secrets.values else []
+    yield from [Asked.WITH_TOOLS] if context.tools else []
+    yield from [Asked.WITH_FAULTS] if context.trial is not None else []
 
 
 def worst_first(finding: Finding, catalog: str) -> tuple[int, bool, bool, tuple[int, int], str]:

@@ -13,7 +13,7 @@ class Started(NamedTuple):
 
     `folder` is the folder that shown paths are relative to, seen from the top of its repository ("" at the
     top): services that read a report know files by their path from there. `fail_on` is the least severity
-    that fails the run.
+    that fails the run. `caution` says what is not right about the base, where something is.
     """
 
     catalog: str
@@ -25,6 +25,7 @@ class Started(NamedTuple):
     base: str | None
     folder: str = ""
     fail_on: Severity = Severity.ERROR
+    caution: str = ""
 
 
 class Judged(NamedTuple):

@@ -9,6 +9,7 @@ are discovered, `explain` and the reports read what the decorator says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.gate.model import Edit, ScenarioFile, Severity
@@ -16,6 +17,17 @@ from harness.inputs.document import Pointer
 
 if TYPE_CHECKING:
     from harness.gate.context import Context, EntryView
+
+
+class Asked(StrEnum):
+    """When a rule is asked. An allowance for one that was not is of no use in that run, and yet no stale one."""
+
+    ALWAYS = ""
+    WITH_NAMES = "with --known-secrets or --secrets"
+    WITHOUT_NAMES = "without --known-secrets and --secrets"
+    WITH_VALUES = "with --secrets"
+    WITH_TOOLS = "with --tools"
+    WITH_FAULTS = "unless --battery is off"
 
 
 class Rule(NamedTuple):
@@ -26,6 +38,9 @@ class Rule(NamedTuple):
 
     `never_starts`: each hit of this rule that is an error means that the server cannot start (on the hit's
     runtimes, or on all). The table of outcomes asks these rules, so none of them may ask for outcomes.
+
+    `asked` says when it is asked at all, where that is not in every run. `not_allowable` says why no allowance can let
+    it pass.
     """
 
     id: str
@@ -37,6 +52,8 @@ class Rule(NamedTuple):
     incidents: tuple[str, ...]
     covers: tuple[str, ...] = ()
     never_starts: bool = False
+    asked: Asked = Asked.ALWAYS
+    not_allowable: str = ""
 
 
 class Hit(NamedTuple):
@@ -116,11 +133,24 @@ def entry_rule(
     incidents: tuple[str, ...] = (),
     covers: tuple[str, ...] = (),
     never_starts: bool = False,
+    asked: Asked = Asked.ALWAYS,
+    not_allowable: str = "",
 ) -> Callable[[EntryCheck], EntryCheck]:
     """Register a rule that looks at one entry at a time; with a base it is asked for touched entries only."""
-    return _registering(
-        ENTRY_CHECKS, Rule(identifier, severity, title, why, fix, requirements, incidents, covers, never_starts)
+    rule = Rule(
+        identifier,
+        severity,
+        title,
+        why,
+        fix,
+        requirements,
+        incidents,
+        covers,
+        never_starts,
+        asked=asked,
+        not_allowable=not_allowable,
     )
+    return _registering(ENTRY_CHECKS, rule)
 
 
 def catalog_rule(
@@ -131,9 +161,10 @@ def catalog_rule(
     why: str,
     fix: str,
     requirements: tuple[str, ...] = (),
+    asked: Asked = Asked.ALWAYS,
 ) -> Callable[[CatalogCheck], CatalogCheck]:
     """Register a rule that needs the whole catalog (collisions, roots, the file itself)."""
-    return _registering(CATALOG_CHECKS, Rule(identifier, severity, title, why, fix, requirements, ()))
+    return _registering(CATALOG_CHECKS, Rule(identifier, severity, title, why, fix, requirements, (), asked=asked))
 
 
 def comparison_rule(

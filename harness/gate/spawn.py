@@ -9,7 +9,8 @@ from zlib import crc32
 from fake_runtimes import runtimes as fakes
 from fake_runtimes.loaded import LoadedServer, Problem
 from fake_runtimes.pi.config import oauth_considered
-from fake_runtimes.profile import Profile, load_profile, parse_runtime
+from fake_runtimes.profile import PINNED, Profile, UnknownProfileError, load_profile, parse_runtime
+from harness.errors import CannotRunError, UserInputError
 from harness.preparation import RUNTIMES, written_config
 from harness.reference.prepare.failures import PreparationError
 from harness.reference.prepare.request import Runtime as Family
@@ -73,6 +74,19 @@ def runtime_named(text: str) -> Runtime:
     name = parse_runtime(text)
     family = next(family for family in RUNTIMES if name.startswith(f"{family}-"))
     return Runtime(family, name.replace("-", "@", 1), load_profile(name))
+
+
+def runtime_asked(text: str, where: str) -> Runtime:
+    """The runtime that a user names; `where` is for the message.
+
+    Raises CannotRunError for a version of which there is no profile, and UserInputError for what is no runtime at all.
+    """
+    try:
+        return runtime_named(text)
+    except UnknownProfileError as error:
+        if text.partition("@")[0] in PINNED:
+            raise CannotRunError(f"{where}: {error}") from None
+        raise UserInputError(f"{where}: {error}") from None
 
 
 def marker(name: str) -> str:

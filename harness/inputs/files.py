@@ -9,18 +9,23 @@ from harness.errors import UserInputError
 from harness.inputs.document import Document
 from harness.inputs.limits import MAXIMUM_FILE_BYTES
 
+MOST_UPWARDS = 2
+"""So many folders up a place is still told from the current folder."""
 SETTINGS_NAME = "mcp-harness.toml"
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a regular file, read once and never past the size limit. Raises UserInputError."""
+def read_bytes(path: Path, example: str = "mcp.json") -> bytes:
+    """The content of a regular file, read once and never past the size limit. Raises UserInputError.
+
+    `example` is what a file of the kind that is wanted may be called.
+    """
     name = display_path(path)
     try:
         if path.is_dir():
             raise UserInputError(
                 "is a folder",
                 file=name,
-                fix=f"Name the file, for instance {Path(name, 'mcp.json').as_posix()}.",
+                fix=f"Name the file, for instance {Path(name, example).as_posix()}.",
             )
         if not path.is_file():
             raise UserInputError(
@@ -35,9 +40,9 @@ def read_bytes(path: Path) -> bytes:
         ) from None
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, example: str = "mcp.json") -> str:
     """The UTF-8 text of a file. Raises UserInputError."""
-    content = read_bytes(path)
+    content = read_bytes(path, example)
     if len(content) > MAXIMUM_FILE_BYTES:
         raise UserInputError(f"is larger than {MAXIMUM_FILE_BYTES:,} bytes", file=display_path(path))
     try:
@@ -48,19 +53,33 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path, example: str = "mcp.json") -> Document:
     """The JSON document in a file. Raises UserInputError with file, line and column."""
-    return Document.parse(display_path(path), read_bytes(path))
+    return Document.parse(display_path(path), read_bytes(path, example))
 
 
 def display_path(path: Path) -> str:
-    """`path` as the user sees it: relative to the current folder where it lies below or beside it."""
+    """`path` as the user knows it: one that is not absolute as it is, another one relative to the current folder where
+    it lies below or beside that.
+    """
+    if not path.is_absolute():
+        return path.as_posix()
     try:
         relative = os.path.relpath(path)
-    except ValueError:  # another drive, on systems that have them
+        shares = len(Path(os.path.commonpath([path, Path.cwd()])).parts) > 1
+    except ValueError:  # another drive, on systems that have them; a character that no path can have
         return path.as_posix()
-    shown = relative if relative.count("..") <= 2 else str(path)
-    return Path(shown).as_posix()
+    ups = Path(relative).parts.count("..")
+    is_near = ups == 0 or (shares and ups <= MOST_UPWARDS and ups < len(Path(relative).parts))
+    return Path(relative if is_near else path).as_posix()
+
+
+def is_there(path: Path, *, is_folder: bool = False) -> bool:
+    """Whether a file, or a folder, is at a path. What cannot be looked at, or be a path at all, is not there."""
+    try:
+        return path.is_dir() if is_folder else path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def find_upward(start: Path, name: str) -> Path | None:

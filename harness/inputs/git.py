@@ -18,6 +18,12 @@ MERGE_BASE = "merge base"
 TIP_OF_SHALLOW = "tip; this shallow clone does not hold the merge base"
 TIP_WITHOUT_HISTORY = "tip; no history in common with HEAD"
 
+CAUTION = (
+    "compared with the tip of {place}, since {why}: what others have merged there meanwhile may be told as a part of "
+    "this change{fix}"
+)
+FETCH_MORE = "; git fetch --unshallow lets it be found (actions/checkout: fetch-depth: 0)"
+
 _GIT_TIMEOUT_SECONDS = 60
 _NEVER_IN_A_REVISION = "\0:*?["
 _SHORT_COMMIT = 7
@@ -38,6 +44,17 @@ class Revision(NamedTuple):
     def place(self) -> str:
         """The name with the short commit."""
         return f"{self.name}@{self.commit[:_SHORT_COMMIT]}"
+
+    @property
+    def caution(self) -> str:
+        """What whoever reads of the comparison must know of it: that it counts too much; "" where it does not."""
+        if self.note == TIP_OF_SHALLOW:
+            return CAUTION.format(
+                place=self.place, why="this shallow clone does not hold the merge base", fix=FETCH_MORE
+            )
+        if self.note == TIP_WITHOUT_HISTORY:
+            return CAUTION.format(place=self.place, why="it has no history in common with HEAD", fix="")
+        return ""
 
     @property
     def label(self) -> str:

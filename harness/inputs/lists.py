@@ -17,7 +17,7 @@ _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 
 def read_secrets(path: Path) -> dict[str, str]:
     """Names to values, from a JSON object or from NAME=value lines. Values never appear in a message."""
-    text = read_text(path)
+    text = read_text(path, "secrets.env")
     if text.lstrip().startswith("{"):
         tree = _plain_json(path)
         if not isinstance(tree, dict) or not all(isinstance(value, str) for value in tree.values()):
@@ -38,7 +38,7 @@ def read_secrets(path: Path) -> dict[str, str]:
 
 def read_known_secrets(path: Path) -> frozenset[str]:
     """Names, from a JSON list or one a line (# begins a comment)."""
-    text = read_text(path)
+    text = read_text(path, "names.txt")
     if text.lstrip().startswith("["):
         tree = _plain_json(path)
         if not isinstance(tree, list) or not all(isinstance(name, str) for name in tree):
@@ -60,7 +60,7 @@ def read_known_secrets(path: Path) -> frozenset[str]:
 
 def read_tools(path: Path) -> Mapping[str, tuple[str, ...]]:
     """Server names to tool names: a JSON object of lists, each item a text or an object with a `name`."""
-    document = read_document(path)
+    document = read_document(path, "tools.json")
     if not isinstance(document.tree, dict):
         raise UserInputError("not an object", file=document.name, fix='Write {"server": ["tool", ...]}.')
     tools = {}

@@ -9,7 +9,7 @@ from harness.gate.model import Finding, Place, Severity
 from harness.report.formats import RuleLookup, report_format
 from harness.report.run import Run, at_level, gather, seen_from_the_top
 from harness.report.safety import count, shorten, visible
-from harness.report.summary import sentence, short, verdict
+from harness.report.summary import caution, sentence, short, verdict
 
 SHOWN_A_LEVEL = 10
 """The service shows no more annotations of one level and step."""
@@ -24,10 +24,11 @@ def render(events: Sequence[Event], rules: RuleLookup) -> str:
     """One command a finding, worst first, as many as are shown; what is left is counted in a last notice."""
     run = seen_from_the_top(gather(events))
     errors, warnings, notes = (at_level(run.findings, severity) for severity in Severity)
+    cautions = [command("notice", {}, "mcp-harness gate", caution(run))] if caution(run) else []
     kept = [errors[:SHOWN_A_LEVEL], warnings[:SHOWN_A_LEVEL], [*notes, *run.allowed]]
-    is_cut = any(len(group) > SHOWN_A_LEVEL for group in (errors, warnings, kept[2]))
-    kept[2] = kept[2][: SHOWN_A_LEVEL - is_cut]
-    lines = [_annotation(run, finding, rules) for group in kept for finding in group]
+    is_cut = max(len(errors), len(warnings), len(kept[2]) + len(cautions)) > SHOWN_A_LEVEL
+    kept[2] = kept[2][: SHOWN_A_LEVEL - is_cut - len(cautions)]
+    lines = [*cautions, *(_annotation(run, finding, rules) for group in kept for finding in group)]
     if is_cut:
         lines.append(_closing_notice(run, sum(map(len, kept))))
     lines.append(verdict(run).replace("##[", "#\\#["))

@@ -36,6 +36,7 @@ def report(run: Run, rules: RuleLookup) -> dict[str, Any]:
         "runtimes": list(started.runtimes),
         "pinned": started.pinned,
         "base": started.base,
+        "caution": started.caution,
         "entries": [_judgement(judgement) for judgement in run.judgements],
         "findings": [_finding(finding, rules) for finding in (*run.findings, *run.allowed)],
         "battery": _tried(run.tried),

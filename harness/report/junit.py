@@ -13,7 +13,7 @@ from harness.gate.model import Finding, Judgement, Outcome, State
 from harness.report.formats import RuleLookup, report_format
 from harness.report.run import Run, gather
 from harness.report.safety import count, visible
-from harness.report.summary import heading, sentence, verdict
+from harness.report.summary import caution, heading, sentence, verdict
 
 _LEFT_OUT = frozenset({State.UNAVAILABLE, State.SKIPPED})
 
@@ -108,6 +108,7 @@ def _line(run: Run, finding: Finding) -> str:
 
 def _properties(run: Run) -> Iterator[tuple[str, str]]:
     yield "summary", heading(run)
+    yield from [("note", caution(run))] if caution(run) else []
     yield "seed", str(run.finished.seed)
     yield "exit_code", str(run.finished.exit_code)
     for runtime in run.started.runtimes:

@@ -16,7 +16,7 @@ from harness.report.formats import RuleLookup, report_format
 from harness.report.markdown_text import block, code, code_in_table, plain
 from harness.report.run import Run, gather
 from harness.report.safety import shorten
-from harness.report.summary import KNOWN_OF_RUNTIMES, faults_tried, heading, runtime_facts, sentence, verdict
+from harness.report.summary import KNOWN_OF_RUNTIMES, caution, faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, Row, Table, cells_of, column_names, entry_table, needs_of
 
 MARKER = "<!-- mcp-harness gate -->"
@@ -86,7 +86,8 @@ def _text(part: _Part) -> str:
 
 def _verdict(run: Run) -> str:
     word, _, counts = verdict(run).partition(" ")
-    return f"**{word}** {plain(counts.strip())}\n\n{plain(heading(run))}"
+    note = f"\n\n{plain(caution(run))}" if caution(run) else ""
+    return f"**{word}** {plain(counts.strip())}\n\n{plain(heading(run))}{note}"
 
 
 def _command(run: Run) -> str:

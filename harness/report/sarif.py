@@ -14,7 +14,7 @@ from harness.gate.model import Edit, Finding, Place
 from harness.report.formats import RuleLookup, report_format
 from harness.report.run import Run, gather, seen_from_the_top
 from harness.report.safety import visible
-from harness.report.summary import sentence
+from harness.report.summary import caution, sentence
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT = "%SRCROOT%"
@@ -41,11 +41,18 @@ def _run(run: Run, rules: RuleLookup) -> dict[str, Any]:
                 "rules": [_rule(identifier, rules) for identifier in identifiers],
             }
         },
-        "invocations": [{"executionSuccessful": True, "exitCode": run.finished.exit_code}],
+        "invocations": [_invocation(run)],
         "originalUriBaseIds": {ROOT: {"description": {"text": "The folder that relative paths start from."}}},
         "columnKind": "unicodeCodePoints",
         "results": [_result(run, finding, identifiers.index(finding.rule)) for finding in findings],
     }
+
+
+def _invocation(run: Run) -> dict[str, Any]:
+    invocation: dict[str, Any] = {"executionSuccessful": True, "exitCode": run.finished.exit_code}
+    if caution(run):
+        invocation["toolExecutionNotifications"] = [{"level": "note", "message": {"text": _message(caution(run))}}]
+    return invocation
 
 
 def _rule(identifier: str, rules: RuleLookup) -> dict[str, Any]:

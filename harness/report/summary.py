@@ -28,6 +28,12 @@ def heading(run: Run) -> str:
     return f"{catalog}: {entries}{roots}; {runtimes(run)}"
 
 
+def caution(run: Run) -> str:
+    """What is not right about the base; empty where nothing is."""
+    told = visible(run.started.caution)
+    return f"{told[:1].upper()}{told[1:]}." if told else ""
+
+
 def runtimes(run: Run) -> str:
     """The runtimes, and whether their versions are the pinned ones."""
     listed = [short(name) for name in run.started.runtimes[:_MAXIMUM_RUNTIMES]]

@@ -11,7 +11,7 @@ from harness.gate.model import Change, Finding
 from harness.report.formats import RuleLookup, report_format
 from harness.report.run import Run, gather
 from harness.report.safety import display_width, pad, shorten, visible
-from harness.report.summary import KNOWN_OF_RUNTIMES, faults_tried, heading, runtime_facts, sentence, verdict
+from harness.report.summary import KNOWN_OF_RUNTIMES, caution, faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, NO_NEED, Row, Table, entry_table
 
 WIDTH = 100
@@ -35,7 +35,8 @@ _LABEL_WIDTH = 19
 def render(events: Sequence[Event], rules: RuleLookup) -> str:  # noqa: ARG001 - the rules' own texts are for `explain`
     """The whole report; the last line says verdict, counts, time, seed and exit code."""
     run = gather(events)
-    blocks = [_wrap("", heading(run), "  "), _table(run), list(_findings(run))]
+    head = [*_wrap("", heading(run), "  "), *(_wrap("  note: ", caution(run), "    ") if caution(run) else ())]
+    blocks = [head, _table(run), list(_findings(run))]
     if run.started.base is not None:
         blocks.append([*_changes(run.changes), *_plans(run)])
     lines = [line for block in blocks if block for line in (*block, "")]

@@ -24,8 +24,11 @@ class BrokenModule(NamedTuple):
 
 def find_source_root(root: str | None = None) -> Path | None:
     """`root`, or the folder that `harness` is imported from; None if it holds no `scenarios`."""
-    folder = Path(root).resolve() if root is not None else Path(harness.__file__).resolve().parents[1]
-    return folder if (folder / "scenarios" / "variants").is_dir() else None
+    try:
+        folder = Path(root).resolve() if root is not None else Path(harness.__file__).resolve().parents[1]
+        return folder if (folder / "scenarios" / "variants").is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # a name that is too long, a link to itself, a character of no path
+        return None
 
 
 def require_source_root(root: str | None = None) -> Path:

@@ -112,12 +112,13 @@ def batch_of(first: int, outcomes: Iterable[Outcome]) -> Batch:
 
 
 class Kept(NamedTuple):
-    """A way to fail that a campaign has seen: the file's name, what fell, the first run, and how many."""
+    """A way to fail that a campaign has seen: the file's name, what fell, the first run, how many, on which runtime."""
 
     file: str
     says: str
     first_run: int
     runs: int
+    runtime: str = ""
 
 
 class Tally:
@@ -143,7 +144,7 @@ class Tally:
         summed(self.holes, batch.holes)
         new = [failure for name, (_, failure) in batch.failures.items() if name not in self.corpus]
         for name, (number, failure) in batch.failures.items():
-            kept = self.corpus.get(name) or Kept(name, str(failure.signature), number, 0)
+            kept = self.corpus.get(name) or Kept(name, str(failure.signature), number, 0, failure.runtime)
             self.corpus[name] = kept._replace(runs=kept.runs + batch.failed[name])
         return tuple(new)
 

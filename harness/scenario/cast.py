@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from fake_runtimes import runtimes as fakes
 from fake_runtimes.loaded import LoadedServer
@@ -23,6 +22,7 @@ from harness.preparation import PRODUCTION
 from harness.reference.npx.specs import package_specs
 from harness.reference.secrets.placeholders import MissingVariableError, resolve_text
 from harness.reference.selection.zimmer import ZIMMER
+from harness.scenario.addresses import path_of
 from harness.scenario.authorization import Authorizations
 from harness.scenario.model import Edit, PackageFacts, Protection, Scenario
 from harness.scenario.naming import NamedFault
@@ -66,7 +66,7 @@ class Site:
         for place in self.places:
             if place.serves(request.url):
                 return place.handle(request, now, who)
-        path = urlsplit(request.url).path
+        path = path_of(request.url)
         server = self.by_path.get(path)
         if server is None:
             different = {id(each): each for each in self.by_path.values()}
@@ -77,7 +77,7 @@ class Site:
     def _authorization(self, path: str) -> AuthorizationServer | None:
         """The authorization server whose path is the longest above this one; of equal ones the first."""
         there = [place for place in self.places if isinstance(place, AuthorizationServer)]
-        paths = [(urlsplit(each.issuer).path.rstrip("/"), each) for each in there]
+        paths = [(path_of(each.issuer).rstrip("/"), each) for each in there]
         fitting = [(above, each) for above, each in paths if path == above or path.startswith(f"{above}/")]
         return max(fitting, key=lambda each: len(each[0]))[1] if fitting else next(iter(there), None)
 
@@ -108,7 +108,7 @@ class Cast:
 
     def _place(self, server: Known) -> None:
         place = origin(server.url)
-        path = urlsplit(server.url).path
+        path = path_of(server.url)
         site = self.sites.setdefault(place, Site())
         stand_in = site.by_path.get(path) or HttpServer(self.behaviour(server.name), transport=server.transport)
         site.by_path[path] = stand_in
@@ -199,8 +199,10 @@ class Cast:
         fields = fault._asdict()
         if fault.actor.startswith(SERVER):
             name = fault.actor.removeprefix(SERVER)
-            server = next(server for server in self.known if server.name == name)
-            if server.url:
+            server = next((server for server in self.known if server.name == name), None)
+            if server is None:  # one that no entry starts: whatever is called so
+                fields["actor"] = name
+            elif server.url:
                 fields |= {"actor": "*", "port": "http"}
                 fields |= {"label": f"* {server.url}"} if fault.label == "*" else {}
             elif fault.action in SPAWN_ACTIONS:

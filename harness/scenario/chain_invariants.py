@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from harness.scenario.chain_notes import Attempt
+from harness.scenario.chain_notes import Attempt, Note
 from harness.scenario.desk import CRON, ROTATE_ACCOUNT
 from harness.scenario.foreign import Known, touched
 from harness.scenario.holes import Count, counted
@@ -25,16 +26,31 @@ ANSWERED = 200
 NEW_SPAWN = "session.retry"
 
 
-def presented_wrongly(stage: Evidence) -> str:
-    """Who presented a spent token though it could have known; empty where nobody did."""
+class Broken(NamedTuple):
+    """How a rule was broken, and the numbers of the events that did it, the last one last."""
+
+    detail: str
+    events: tuple[int, ...] = ()
+
+
+def around(stage: Evidence, actor: str, at: int) -> tuple[int, ...]:
+    """What tells of something that an actor did when there were so many events: what it told next, or last before."""
+    own = [number for number, event in enumerate(stage.events) if event.actor == actor]
+    after = [number for number in own if number >= at]
+    return tuple(after[:1] or own[-1:])
+
+
+def presented_wrongly(stage: Evidence) -> Broken | None:
+    """Who presented a spent token though it could have known; None where nobody did."""
     for attempt in stage.monitor.attempts:
         if attempt.wrong:
             stores = ", ".join(attempt.fresher)
-            return f"{attempt.actor} presents generation {attempt.generation}: {attempt.wrong} ({stores})"
-    return ""
+            told = f"{attempt.actor} presents generation {attempt.generation}: {attempt.wrong} ({stores})"
+            return Broken(told, (attempt.event,))
+    return None
 
 
-def repeated(stage: Evidence) -> str:
+def repeated(stage: Evidence) -> Broken | None:
     """Which actor of the orchestrator presented one token again though its request may have been processed."""
     earlier: dict[tuple[str, str, int, int], Attempt] = {}
     for attempt in stage.monitor.attempts:
@@ -46,8 +62,9 @@ def repeated(stage: Evidence) -> str:
         if before is None or attempt.at - before.at >= IN_BAND_SECONDS:
             continue
         if not is_settled(stage, before, stage.events[before.event : attempt.event]):
-            return f"{attempt.actor} presents generation {attempt.generation} again, and cannot know what became of it"
-    return ""
+            what = f"{attempt.actor} presents generation {attempt.generation} again, and cannot know what became of it"
+            return Broken(what, (before.event, attempt.event))
+    return None
 
 
 def is_settled(stage: Evidence, attempt: Attempt, since: Sequence[Event]) -> bool:
@@ -79,26 +96,31 @@ def is_late(stage: Evidence, attempt: Attempt, since: Sequence[Event]) -> bool:
     return slow or (first is not None and first.answer.after_seconds >= CLIENTS_WAIT_SECONDS)
 
 
-def moved_backwards(stage: Evidence) -> str:
+def moved_backwards(stage: Evidence) -> Broken | None:
     """Who put older tokens over newer ones of the same chain in the orchestrator's row."""
-    return next(iter(stage.monitor.backwards), "")
+    return first_of(stage, stage.monitor.backwards)
 
 
-def overwritten(stage: Evidence) -> str:
+def first_of(stage: Evidence, notes: Sequence[Note]) -> Broken | None:
+    """The first of what was noted."""
+    return next((Broken(each.text, around(stage, each.actor, each.event)) for each in notes), None)
+
+
+def overwritten(stage: Evidence) -> Broken | None:
     """Who put older tokens over newer ones in a runtime's store though it could have known."""
     for each in stage.monitor.overwrites:
         if each.wrong:
             told = f"{each.actor} puts generation {each.after} over {each.before} in {each.store}"
-            return f"{told}: {each.wrong}"
-    return ""
+            return Broken(f"{told}: {each.wrong}", around(stage, each.actor, each.event))
+    return None
 
 
-def revived(stage: Evidence) -> str:
+def revived(stage: Evidence) -> Broken | None:
     """Who put tokens back that had been retired."""
-    return next(iter(stage.monitor.revived), "")
+    return first_of(stage, stage.monitor.revived)
 
 
-def foreign_touched(stage: Evidence) -> str:
+def foreign_touched(stage: Evidence) -> Broken | None:
     """Which entry of nobody's business the orchestrator changed in a store."""
     known = Known.of(stage.cast.known)
     rotates = any(event.name == "step.job" and event.details.get("job") == ROTATE_ACCOUNT for event in stage.events)
@@ -106,14 +128,18 @@ def foreign_touched(stage: Evidence) -> str:
         account = rotates and plain(change.actor) == CRON
         what = touched(change.path, change.before, change.after, known, may_change_account=account)
         if what:
-            return f"{change.actor} changes {what} in {change.path}"
-    return ""
+            told = f"{change.actor} changes {what} in {change.path}"
+            return Broken(told, around(stage, change.actor, change.event))
+    return None
 
 
-def unnamed_loss(stage: Evidence) -> str:
+def unnamed_loss(stage: Evidence) -> Broken | None:
     """A chain that was lost by no accepted hole."""
     unnamed = next((loss for loss in lost(stage) if not loss.hole), None)
-    return "" if unnamed is None else f"the chain {unnamed.chain[0]} {unnamed.chain[1]} is lost: {unnamed.detail}"
+    if unnamed is None:
+        return None
+    told = f"the chain {unnamed.chain[0]} {unnamed.chain[1]} is lost: {unnamed.detail}"
+    return Broken(told, () if unnamed.event is None else (unnamed.event,))
 
 
 def lost(stage: Evidence) -> list[Loss]:

@@ -68,8 +68,18 @@ class Attempt(NamedTuple):
         return tuple(sorted(store for store, number in self.held.items() if number > self.generation))
 
 
+class Note(NamedTuple):
+    """An actor did what no rule allows. `event` is how many events there were by then."""
+
+    actor: str
+    text: str
+    event: int
+
+
 class Overwrite(NamedTuple):
-    """The orchestrator put an older generation over a newer one. `wrong` and `hole` as for an attempt."""
+    """The orchestrator put an older generation over a newer one. `wrong` and `hole` as for an attempt, `event` as for
+    a note.
+    """
 
     actor: str
     store: str
@@ -78,6 +88,7 @@ class Overwrite(NamedTuple):
     after: int
     wrong: str = ""
     hole: str = ""
+    event: int = 0
 
 
 class Gone(NamedTuple):
@@ -89,12 +100,16 @@ class Gone(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a file held before and after an actor of the orchestrator changed it; None where there was, or is, none."""
+    """What a file held before and after an actor of the orchestrator changed it; None where there was, or is, none.
+
+    `event` as for a note.
+    """
 
     actor: str
     path: str
     before: str | None
     after: str | None
+    event: int = 0
 
 
 def is_later(one: float | None, other: float | None) -> bool:

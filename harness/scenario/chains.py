@@ -18,7 +18,7 @@ from fake_servers.oauth.asking import Received
 from harness.reference.credentials.row import TABLE as CREDENTIALS
 from harness.scenario import holes
 from harness.scenario.arrivals import is_kept, sort_of
-from harness.scenario.chain_notes import Attempt, Chain, Chains, Change, Gone, Held, Overwrite, Watched, is_later
+from harness.scenario.chain_notes import Attempt, Chain, Chains, Change, Gone, Held, Note, Overwrite, Watched, is_later
 from harness.scenario.duties import Look, duty, seeker_of, seen_in_time
 from harness.scenario.mishaps import befell
 from harness.scenario.naming import OPERATOR, plain
@@ -63,8 +63,8 @@ class Monitor:
         self.attempts: list[Attempt] = []
         self.overwrites: list[Overwrite] = []
         self.changes: list[Change] = []
-        self.backwards: list[str] = []
-        self.revived: list[str] = []
+        self.backwards: list[Note] = []
+        self.revived: list[Note] = []
         self.ever: dict[str, dict[Chain, int]] = {}
         self.server_of: dict[Chain, str] = {}
         self.operated: set[str] = set()
@@ -281,7 +281,7 @@ class Monitor:
             self._note_left(actor, path, before, after)
         if actor == OPERATOR or is_of_a_runtime(actor):
             return
-        self.changes.append(Change(actor, path, before, after))
+        self.changes.append(Change(actor, path, before, after, len(self.stage.events)))
         if is_store(path):
             self._judge_write(actor, path, before, after)
 
@@ -303,7 +303,8 @@ class Monitor:
         for chain, held in was.items():
             if chain in now and now[chain].number < held.number:
                 wrong, hole = self._overwritten(actor, path, chain, held, now[chain])
-                self.overwrites.append(Overwrite(actor, path, chain, held.number, now[chain].number, wrong, hole))
+                numbers = (held.number, now[chain].number)
+                self.overwrites.append(Overwrite(actor, path, chain, *numbers, wrong, hole, len(self.stage.events)))
 
     def _overwritten(self, actor: str, path: str, chain: Chain, before: Held, after: Held) -> tuple[str, str]:
         """Whether whoever wrote had looked, and what it had seen: its look under the lock is the writing's own."""
@@ -369,7 +370,8 @@ class Monitor:
                 if chain in before and held.number < before[chain].number:
                     self._goes_back(actor, chain, before[chain], held)
                 if held.number <= self._retired.get(key, {}).get(chain, NOTHING):
-                    self.revived.append(f"{actor} puts generation {held.number} of {chain[0]} back, which was retired")
+                    told = f"{actor} puts generation {held.number} of {chain[0]} back, which was retired"
+                    self.revived.append(Note(actor, told, len(self.stage.events)))
         self._rows = now
         self._noted(ROW, self.held_by(ROW))
 
@@ -386,7 +388,8 @@ class Monitor:
                 hole = holes.OLD_GRANT
                 self.overwrites.append(Overwrite(actor, ROW, chain, before.number, NOTHING, hole=hole))
             else:
-                self.backwards.append(f"{actor} puts the grant {family} over the newer one {chain[1]} of {name}")
+                told = f"{actor} puts the grant {family} over the newer one {chain[1]} of {name}"
+                self.backwards.append(Note(actor, told, len(self.stage.events)))
 
     def _goes_back(self, actor: str, chain: Chain, before: Held, after: Held) -> None:
         """Only an expiry that is later, of an older pair, can have told that it were the newer one."""
@@ -395,7 +398,8 @@ class Monitor:
             hole = holes.NO_LATER
             self.overwrites.append(Overwrite(actor, ROW, chain, before.number, after.number, hole=hole))
         else:
-            self.backwards.append(f"{actor} puts generation {after.number} over {before.number} of {chain[0]}")
+            told = f"{actor} puts generation {after.number} over {before.number} of {chain[0]}"
+            self.backwards.append(Note(actor, told, len(self.stage.events)))
 
     def _note_retired(self) -> None:
         """What rows were worth when they were retired: by their access tokens, as their refresh tokens are gone."""

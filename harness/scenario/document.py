@@ -32,7 +32,6 @@ LIMITS = {
     "minLength": "a text of a length of at least",
     "minItems": "a list of a length of at least",
     "maxItems": "a list of a length of at most",
-    "uniqueItems": "a list without repetitions:",
 }
 TYPES = {
     "string": "a text",
@@ -42,6 +41,8 @@ TYPES = {
     "array": "a list",
     "object": "a table",
 }
+PUBLIC_TYPES = frozenset({"number", "integer", "boolean"})
+"""What can be no secret, whoever writes it."""
 _LONG_NUMBER = re.compile(r"[0-9_]{1000,}")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
@@ -110,7 +111,7 @@ def _check_times(document: Document, value: Any, path: Path) -> None:
         for index, item in enumerate(value):
             _check_times(document, item, (*path, index))
     elif isinstance(value, int | float) and abs(value) > LONGEST_SECONDS and is_time(path):
-        what = f"{_called(path)} is {_shown(value)}, more than ten years"
+        what = f"{called(path)} is {_shown(value)}, more than ten years"
         document.fail(path, what, f"Write at most {LONGEST_SECONDS}.")
 
 
@@ -138,10 +139,10 @@ def _check_values(document: Document, value: Any, path: Path) -> None:
         for index, item in enumerate(value):
             _check_values(document, item, (*path, index))
     elif not isinstance(value, (str, bool, int, float)):
-        document.fail(path, f"{_called(path)} is a {type(value).__name__}", "Write it as a text, in quotes.")
+        document.fail(path, f"{called(path)} is a {type(value).__name__}", "Write it as a text, in quotes.")
     elif isinstance(value, float) and not math.isfinite(value):
         fix = "Write a number; where the key is a limit, leave it out for none."
-        document.fail(path, f"{_called(path)} is {value}", fix)
+        document.fail(path, f"{called(path)} is {value}", fix)
 
 
 def _of_one_kind(error: ValidationError) -> Iterable[ValidationError]:
@@ -179,27 +180,68 @@ def _told(error: Any) -> tuple[Path, str, str]:
         case "additionalProperties":
             known = list(error.schema.get("properties", ()))
             key = next(key for key in error.instance if key not in known)
-            return (*path, key), f"{_called(path)} has no key `{key}`", nearest(key, known)
+            return (*path, key), f"{called(path)} has no key `{key}`", nearest(key, known)
         case "required":
             missing = next(key for key in error.validator_value if key not in error.instance)
-            return path, f"{_called(path)} lacks `{missing}`", f"Add {missing} = ...; see {DOCS}."
+            return path, f"{called(path)} lacks `{missing}`", f"Add {missing} = ...; see {DOCS}."
         case "oneOf":
             return path, *_kind_fault(path, error.instance)
+        case "uniqueItems":
+            return path, f"{called(path)} says something twice", "Say each once."
         case "type":
             names = error.validator_value if isinstance(error.validator_value, list) else [error.validator_value]
             wanted = " or ".join(TYPES[name] for name in names)
-            return path, f"{_called(path)} is {_shown(error.instance)}, not {wanted}", f"Make it {wanted}."
+            return path, f"{called(path)} is {_seen(error)}, not {wanted}", f"Make it {wanted}."
         case "enum":
-            return path, f"{_called(path)} is {_shown(error.instance)}", nearest(error.instance, error.validator_value)
+            return path, f"{called(path)} is {_seen(error)}", nearest(error.instance, error.validator_value)
         case "const":
-            return path, f"{_called(path)} is {_shown(error.instance)}", f"It must be {_shown(error.validator_value)}."
+            return path, f"{called(path)} is {_seen(error)}", f"It must be {_shown(error.validator_value)}."
         case "anyOf":
-            return path, f"{_called(path)} is {_shown(error.instance)}", _allowed(error)
+            inner = _of_its_form(error)
+            return (path, f"{called(path)} is {_seen(error)}", _allowed(error)) if inner is None else _told(inner)
         case "pattern":
-            return path, f"{_called(path)} is {_shown(error.instance)}", f"It must match {error.validator_value}."
+            return path, f"{called(path)} is {_seen(error)}", f"It must match {error.validator_value}."
     limit = LIMITS.get(error.validator, error.validator)
-    what = f"{_called(path)} is {_shown(error.instance)}, which must be {limit} {error.validator_value}"
+    what = f"{called(path)} is {_seen(error)}, which must be {limit} {error.validator_value}"
     return path, what, f"See {DOCS}."
+
+
+def _seen(error: Any) -> str:
+    """A value as an error may show it: as written where it can be no secret, else only of what kind it is.
+
+    No secret is what stands for a number, a switch, one of some words or a text of a set form. Every free text may be
+    one, whatever else was written in its place: a list that holds it, a number.
+    """
+    return _shown(error.instance) if is_public(error.schema, error.instance) else kind(error.instance)
+
+
+def is_public(part: Mapping[str, Any], value: Any) -> bool:
+    """Whether a value that stands where this part of the schema is meant can be shown."""
+    if not isinstance(value, str | bool | int | float):
+        return False
+    if "anyOf" in part:
+        return all(is_public(each, value) for each in part["anyOf"] if each.get("type") not in ("array", "object"))
+    named = part.get("type", ())
+    types = {named} if isinstance(named, str) else {*named}
+    return "enum" in part or "const" in part or "pattern" in part or (bool(types) and types <= PUBLIC_TYPES)
+
+
+def kind(value: Any) -> str:
+    """What a value is, in words."""
+    if isinstance(value, bool):
+        return TYPES["boolean"]
+    names = {str: "string", list: "array", tuple: "array", dict: "object"}
+    return TYPES[next((name for of, name in names.items() if isinstance(value, of)), "number")]
+
+
+def _of_its_form(error: Any) -> Any:
+    """Of several forms the first fault in the one that the value has by its type; None where it has none of them."""
+    for number in range(len(error.validator_value)):
+        faults = [each for each in error.context if each.relative_schema_path[0] == number]
+        if all(each.relative_path or each.validator != "type" for each in faults):
+            within = [each for each in faults if each.relative_path or each.validator == "additionalProperties"]
+            return within[0] if within else None
+    return None
 
 
 def _allowed(error: Any) -> str:
@@ -215,15 +257,15 @@ def _kind_fault(path: Path, table: Any) -> tuple[str, str]:
     known = kinds(str(path[0]))
     found = [kind for kind in known if kind in table] if isinstance(table, Mapping) else []
     if len(found) > 1:
-        return f"{_called(path)} has both `{found[0]}` and `{found[1]}`", "Make two of it."
+        return f"{called(path)} has both `{found[0]}` and `{found[1]}`", "Make two of it."
     if not isinstance(table, Mapping):
-        return f"{_called(path)} is {_shown(table)}, not a table", f"See {DOCS}."
+        return f"{called(path)} is {kind(table)}, not a table", f"See {DOCS}."
     near = next((near for key in table if (near := did_you_mean(key, known))), None)
     hint = f"Did you mean {near}?" if near else f"It needs one of {few(known)}."
-    return f"{_called(path)} has no key that tells what it is", hint
+    return f"{called(path)} has no key that tells what it is", hint
 
 
-def _called(path: Path) -> str:
+def called(path: Path) -> str:
     """A path in words: `[[step]] 2 turns`, `[server.a] status`, `runtime`."""
     if not path:
         return "the file"

@@ -13,9 +13,10 @@ from harness.scenario.document import Document, kind_of
 from harness.scenario.happenings import HTTP_METHODS, RPC_METHODS
 from harness.scenario.matching import check_tool, one_of, read_match
 from harness.scenario.model import Expectation, Often
+from harness.scenario.paths import checked_path
 from harness.scenario.positions import Path
 from harness.scenario.sentences import sentence
-from harness.scenario.vocabulary import Vocabulary, checked_runtimes, inside
+from harness.scenario.vocabulary import Vocabulary, checked_runtimes
 
 OFTEN = ("times", "at_least", "at_most", "never")
 OF_A_SESSION = ("exit", "request", "server", "output")
@@ -59,7 +60,7 @@ def read_check(names: Vocabulary, kind: str, table: Mapping[str, Any], path: Pat
             return read_request(names, table, path)
         case "server":
             name = names.server(table["server"], (*path, "server"))
-            return model.ServerIs(name, table["is"], table.get("text", "*"), session)
+            return model.ServerIs(name, table["is"], table.get("text", "*"), session, table.get("run"))
         case "file":
             return read_file(names.document, table, path)
         case "row":
@@ -72,7 +73,8 @@ def read_check(names: Vocabulary, kind: str, table: Mapping[str, Any], path: Pat
         case "credential":
             return read_credential(names, table, path)
         case "output":
-            return model.OutputHas(table["output"], table.get("contains"), table.get("lacks"), session)
+            texts = (table.get("contains"), table.get("lacks"))
+            return model.OutputHas(table["output"], *texts, session, table.get("run"))
     return model.InvariantHolds(table["invariant"])
 
 
@@ -125,9 +127,9 @@ def read_file(document: Document, table: Mapping[str, Any], path: Path) -> model
     """A file's content, mode or absence."""
     try:
         re.compile(table.get("matches", ""))
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         document.fail((*path, "matches"), f"`matches` is no regular expression: {error}", "Escape it.")
-    inside(document, table["file"], (*path, "file"))
+    checked_path(document, table["file"], (*path, "file"))
     given = [key for key in OF_A_FILE if key in table]
     if not given:
         document.fail(path, f"[[expect]] {table['file']} expects nothing", f"Add one of {', '.join(OF_A_FILE)}.")

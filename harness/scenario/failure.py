@@ -59,8 +59,13 @@ class Failure(NamedTuple):
     @property
     def name(self) -> str:
         """A file name for it: the scenario's id and a digest of what fell."""
-        told = json.dumps([*self.signature, self.runtime, self.variant])
-        return f"{self.scenario['id']}-{hashlib.sha256(told.encode()).hexdigest()[:NAME_DIGITS]}{SUFFIX}"
+        return failure_name(str(self.scenario["id"]), self.signature, self.runtime, self.variant)
+
+
+def failure_name(identifier: str, fallen: Signature, runtime: str, variant: str | None) -> str:
+    """What the file of such a failure is called: equal for runs that fail the same way."""
+    told = json.dumps([*fallen, runtime, variant])
+    return f"{identifier}-{hashlib.sha256(told.encode()).hexdigest()[:NAME_DIGITS]}{SUFFIX}"
 
 
 class Replay(NamedTuple):
@@ -171,7 +176,7 @@ def is_failure_text(text: str) -> bool:
 
 def load_failure(path: Path) -> Failure:
     """The failure in a file. Raises UserInputError."""
-    return read_failure(read_text(path), display_path(path))
+    return read_failure(read_text(path, f"mine{SUFFIX}"), display_path(path))
 
 
 def read_failure(text: str, name: str = "failure.toml") -> Failure:
@@ -185,7 +190,8 @@ def read_failure(text: str, name: str = "failure.toml") -> Failure:
     )
     if fault is not None:
         place = ".".join(map(str, fault.absolute_path)) or "the file"
-        raise UserInputError(f"{place}: {fault.message}", file=name, fix="Take the file as mcp-harness wrote it.")
+        what = f"{place}: it breaks the rule `{fault.validator}` of schemas/{SCHEMA_NAME}"
+        raise UserInputError(what, file=name, fix="Take the file as mcp-harness wrote it.")
     try:
         decisions = parse_decisions(tree["decisions"])
     except ValueError as error:

@@ -10,9 +10,10 @@ from typing import Any
 from fake_servers.oauth.answers import ANSWERS
 from fake_servers.oauth.authorization import METHODS
 from fake_servers.oauth.profiles import profile_names, typed
-from fake_servers.oauth.provider import Provider
-from fake_servers.oauth.resource import CHALLENGES, Resource
+from fake_servers.oauth.provider import STATUSES, Provider, require_items
+from fake_servers.oauth.resource import CHALLENGES, LOCATIONS, Resource
 from harness.scenario import model
+from harness.scenario.addresses import check_address
 from harness.scenario.authorization import WELL_BEHAVED, made
 from harness.scenario.document import Document
 from harness.scenario.facts import STDIO
@@ -24,6 +25,8 @@ NOT_OF_THE_SERVER = ("protected_by", "resource")
 """Keys of a server's table that its stand-in does not know of."""
 TOKEN = "token"
 """The endpoint that grants something."""
+ADDRESSES = ("authorization_endpoint", "token_endpoint", "redirect_uri")
+"""The keys of a client registered by hand that are URLs: any, as long as they are ones."""
 OMITTED = ("refresh_token", "expires_in")
 """The fields that can be left out of what is granted: a client can do without them."""
 WITH_STATUS = ("body", "content_type", "processed")
@@ -38,9 +41,14 @@ def read_authorization(document: Document, name: str, table: Mapping[str, Any]) 
         what = f"no provider is called {provider!r}"
         document.fail((*path, "provider"), what, nearest(provider, profile_names()))
     check_changed(document, table, path)
+    issuer = table.get("issuer", f"https://{name}.test")
+    check_address(document, issuer, (*path, "issuer"), f"the issuer of [authorization.{name}]")
+    for client in table.get("clients", ()):
+        for uri in client.get("redirect_uris", ()):
+            check_address(document, uri, (*path, "clients"), f"a redirect URI of {client['client_id']}", ())
     facts = model.AuthorizationFacts(
         name,
-        table.get("issuer", f"https://{name}.test"),
+        issuer,
         provider,
         table.get("set", {}),
         {endpoint: tuple(each) for endpoint, each in table.get("answers", {}).items()},
@@ -119,13 +127,28 @@ def read_protections(
 
 def check_resource(document: Document, table: Mapping[str, Any], path: Path) -> None:
     """What a protected server says of itself can be said. Raises UserInputError."""
+    told: dict[str, Any] = {}
     for key, value in table.items():
         if key not in Resource._fields:
             document.fail(path, f"a protected server says no {key!r} of itself", nearest(key, Resource._fields))
         try:
-            typed(value, Resource._field_defaults, key, "a protected server")
+            told[key] = typed(value, Resource._field_defaults, key, "a protected server")
         except ValueError as error:
-            document.fail(path, str(error))
+            document.fail((*path, key), str(error))
+    resource = Resource(**told)
+    try:
+        require_items(resource)
+    except ValueError as error:
+        document.fail(path, f"a protected server: {error}")
+    if resource.status not in STATUSES:
+        what = f"a protected server refuses with a status from {STATUSES[0]} to {STATUSES[-1]}, not {resource.status}"
+        document.fail((*path, "status"), what)
+    for place in resource.metadata_at:
+        if place not in LOCATIONS and not place.startswith("/"):
+            what = f"`metadata_at` may hold {', '.join(LOCATIONS)} or a path, not {place!r}"
+            document.fail((*path, "metadata_at"), what)
+    if "url" in table:
+        check_address(document, str(table["url"]), (*path, "url"), "the resource's `url`", ())
     challenge = table.get("challenge", CHALLENGES[0])
     if challenge not in CHALLENGES:
         document.fail(path, f"no challenge is called {challenge!r}", nearest(challenge, CHALLENGES))
@@ -155,8 +178,11 @@ def check_names(document: Document, names: Vocabulary, tree: Mapping[str, Any]) 
     """Servers and authorization servers can be told apart; a client by hand is some server's. Raises
     UserInputError.
     """
-    for name in tree.get("registered", {}):
+    for name, table in tree.get("registered", {}).items():
         names.server(name, ("registered", name))
+        for key in ADDRESSES:
+            if key in table:
+                check_address(document, table[key], ("registered", name, key), f"[registered.{name}] `{key}`", ())
         if names.transports.get(name) == STDIO:
             what = f"{name} is a process: nobody signs in to it, so no client is registered for it"
             document.fail(("registered", name), what, "Take the table away, or give the entry a url.")

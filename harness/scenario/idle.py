@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from fake_servers.mcp.behaviour import Behaviour, Tool
 from harness.scenario import facts, model
+from harness.scenario.addresses import place_of
 from harness.scenario.model import Step
 from harness.scenario.positions import Path
 from harness.scenario.vocabulary import Vocabulary
@@ -81,7 +81,7 @@ def is_asked(tree: Mapping[str, Any], name: str, issuer: str) -> bool:
     if any(name in (row.get("protected_by"), row.get("issued_by"), row.get("received")) for row in rows):
         return True
     others = {other: each for other, each in tree.get("authorization", {}).items() if other != name}
-    return f"//{urlsplit(issuer).netloc}" in texts({**tree, "authorization": others})
+    return f"//{place_of(issuer)}" in texts({**tree, "authorization": others})
 
 
 def elsewhere(tree: Mapping[str, Any], families: Sequence[str]) -> Iterator[Idle]:

@@ -39,8 +39,12 @@ LEAKING_PROFILES = ("claude-2.1.268",)
 """Measured: a server that never connected gets no signal when the run ends (0.13 of the measurements)."""
 
 
+Broken = Callable[[Evidence], chain_invariants.Broken | None]
+"""Looks for what breaks a rule."""
+
+
 class Finding(NamedTuple):
-    """What came of an invariant: `holds` None means that nothing put it to the test."""
+    """What came of an invariant: `holds` None means that nothing put it to the test. `events` are those that tell."""
 
     name: str
     holds: bool | None
@@ -248,7 +252,9 @@ def no_orphans(run: Run) -> Finding:
     name = "no-orphans"
     orphans = [actor for actor in run.left_behind if not is_measured_leak(run, actor)]
     if orphans:
-        return Finding(name, holds=False, detail=f"{plain(orphans[0].name)} still runs")
+        left = [number for number, event in enumerate(run.events) if event.name == "left.behind"]
+        told = tuple(number for number in left if run.events[number].details["actor"] == orphans[0].name)
+        return Finding(name, holds=False, detail=f"{plain(orphans[0].name)} still runs", events=told)
     return Finding(name, True if any(event.name == "spawn" for event in run.events) else None)
 
 
@@ -293,9 +299,8 @@ def foreign_entries_untouched(run: Run) -> Finding:
 
 def retired_stays_retired(run: Run) -> Finding:
     """Tokens that were retired never come back into the orchestrator's row."""
-    name, detail = "retired-stays-retired", chain_invariants.revived(run.stage)
-    told = tuple(number for number, event in enumerate(run.events) if event.name == "credential.retired")
-    return Finding(name, holds=False, detail=detail, events=told) if detail else Finding(name, True if told else None)
+    is_tested = any(event.name == "credential.retired" for event in run.events)
+    return of_what_broke(run, "retired-stays-retired", chain_invariants.revived, is_tested=is_tested)
 
 
 def every_end_is_good(run: Run) -> Finding:
@@ -311,23 +316,22 @@ def losses_are_named(run: Run) -> Finding:
     return of_chains(run, "losses-are-named", chain_invariants.unnamed_loss)
 
 
-def of_chains(run: Run, name: str, broken: Callable[[Evidence], str]) -> Finding:
+def of_chains(run: Run, name: str, broken: Broken) -> Finding:
     """What came of a rule about token chains, which a run without any refresh does not put to the test."""
-    detail = broken(run.stage)
-    if detail:
-        told = tuple(number for number, event in enumerate(run.events) if event.name == "attempt")
-        return Finding(name, holds=False, detail=detail, events=told)
-    return Finding(name, True if run.stage.monitor.attempts else None)
+    return of_what_broke(run, name, broken, is_tested=bool(run.stage.monitor.attempts))
 
 
-def of_stores(run: Run, name: str, broken: Callable[[Evidence], str]) -> Finding:
+def of_stores(run: Run, name: str, broken: Broken) -> Finding:
     """What came of a rule about runtimes' stores, which a run without a change of one does not put to the test."""
-    detail = broken(run.stage)
-    return (
-        Finding(name, holds=False, detail=detail)
-        if detail
-        else Finding(name, True if run.stage.monitor.changes else None)
-    )
+    return of_what_broke(run, name, broken, is_tested=bool(run.stage.monitor.changes))
+
+
+def of_what_broke(run: Run, name: str, broken: Broken, *, is_tested: bool) -> Finding:
+    """It points at what broke the rule, not at all that could have."""
+    found = broken(run.stage)
+    if found is not None:
+        return Finding(name, holds=False, detail=found.detail, events=found.events)
+    return Finding(name, True if is_tested else None)
 
 
 def names() -> tuple[str, ...]:

@@ -16,8 +16,9 @@ from harness.scenario import model
 from harness.scenario.model import Match, Often
 from harness.scenario.naming import is_like, numbered
 from harness.scenario.sentences import matched
+from harness.scenario.session_runs import SessionRun, chosen, session_runs
 from harness.scenario.sessions import Job
-from harness.scenario.theatre import Evidence, Party, runs
+from harness.scenario.theatre import Evidence, Party
 from harness.world.model import Event
 
 STATES = {
@@ -27,6 +28,7 @@ STATES = {
     "server.needs_auth": "needs-auth",
     "server.skipped": "skipped",
 }
+NOT_STARTED = "not-started"
 SHOWN_NAMES = 6
 NO_CREDENTIAL = "none"
 
@@ -77,11 +79,14 @@ def is_settled(check: model.Check) -> bool:
     return False
 
 
+OF_A_RUN = model.ExitIs | model.RequestOffers | model.ServerIs | model.OutputHas
+
+
 def _last_run(scene: Scene, check: model.Check) -> int:
-    if not isinstance(check, model.ExitIs | model.RequestOffers | model.ServerIs | model.OutputHas):
+    if not isinstance(check, OF_A_RUN) or check.run is not None:
         return 0
-    count = len(runs(scene.stage, check.session or scene.default))
-    return count if count > 1 and getattr(check, "run", None) is None else 0
+    count = len(session_runs(scene.events, check.session or scene.default))
+    return count if count > 1 else 0
 
 
 def _look(scene: Scene, check: model.Check) -> Seen:
@@ -107,20 +112,37 @@ def _look(scene: Scene, check: model.Check) -> Seen:
     return Seen(met=False, instead=f"{check.name} is an invariant")
 
 
-def _run(scene: Scene, session: str | None, number: int | None) -> Party | None:
-    found = runs(scene.stage, session or scene.default)
-    if number is None:
-        return found[-1] if found else None
-    return found[number - 1] if number <= len(found) else None
+def run_of(scene: Scene, check: OF_A_RUN) -> SessionRun | Seen:
+    """The run that a check is about; where there is none so far, what was seen instead."""
+    runs = session_runs(scene.events, check.session or scene.default)
+    run = chosen(runs, check.run)
+    if run is not None:
+        return run
+    return Seen(met=False, instead=f"there is no run {check.run}: it has {len(runs)}" if runs else "it was not started")
+
+
+def _party(scene: Scene, name: str) -> Party:
+    return next(actor for actor in scene.stage.actors if actor.name == name)
+
+
+def _unstarted(run: SessionRun) -> Seen:
+    return Seen(met=False, instead=run.unstarted, events=_telling(run))
+
+
+def _telling(run: SessionRun) -> tuple[int, ...]:
+    return () if run.event is None else (run.event,)
 
 
 def _exit(scene: Scene, check: model.ExitIs) -> Seen:
-    run = _run(scene, check.session, check.run)
-    if run is None:
-        return Seen(met=False, instead="the runtime was never started")
-    if run.exit_code is None:
+    """Of a runtime that was never started nothing exits but the session's own process."""
+    run = run_of(scene, check)
+    if isinstance(run, Seen):
+        return run
+    code = _party(scene, run.runtime or run.process).exit_code
+    if code is None:
         return Seen(met=False, instead="it still runs")
-    return Seen(run.exit_code == check.exit, f"it exits {run.exit_code}")
+    why = "" if run.runtime else f"; {run.unstarted}"
+    return Seen(code == check.exit, f"it exits {code}{why}", _telling(run))
 
 
 def _event(scene: Scene, check: model.EventHappens) -> Seen:
@@ -147,20 +169,22 @@ def _matching(scene: Scene, match: Match) -> Iterator[int]:
 
 
 def _request(scene: Scene, check: model.RequestOffers) -> Seen:
-    run = _run(scene, check.session, check.run)
-    if run is None:
-        return Seen(met=False, instead="the runtime was never started")
+    run = run_of(scene, check)
+    if isinstance(run, Seen):
+        return run
+    if not run.runtime:
+        return _unstarted(run)
     number, event = next(
         (
             (index, event)
             for index, event in enumerate(scene.events)
-            if event.name == "model.request" and event.actor == run.name and event.details["number"] == check.number
+            if event.name == "model.request" and event.actor == run.runtime and event.details["number"] == check.number
         ),
         (-1, None),
     )
     if event is None:
         return Seen(met=False, instead="there is no such request")
-    names = tool_names(scene, run)
+    names = tool_names(scene, _party(scene, run.runtime))
     tools, pending = set(event.details["tools"]), set(event.details.get("pending", ()))
     wrong = [f"lacks {each}" for each in check.offers if not offered(each, names, tools, every=True)]
     wrong += [f"offers {each}" for each in check.lacks if offered(each, names, tools, every=False)]
@@ -199,16 +223,26 @@ def offered(wanted: str, names: dict[tuple[str, str], str], tools: set[str], *, 
 
 
 def _server(scene: Scene, check: model.ServerIs) -> Seen:
-    run = _run(scene, check.session, None)
-    name = "" if run is None else run.name
-    state, text = "not-started", ""
-    told: tuple[int, ...] = ()
+    """By the account of the run's own runtime: what an earlier run said of a server is none of it."""
+    run = run_of(scene, check)
+    if isinstance(run, Seen):
+        return run
+    state, text = NOT_STARTED, ""
+    told = _telling(run)
     for number, event in enumerate(scene.events):
-        if event.actor == name and event.name in STATES and event.details.get("server") == check.server:
+        if run.runtime == event.actor and event.name in STATES and event.details.get("server") == check.server:
             state, text, told = STATES[event.name], str(event.details.get("text", "")), (number,)
     if state != check.state:
-        return Seen(met=False, instead=f"it is {state}{f': {text}' if text else ''}", events=told)
+        return Seen(met=False, instead=_state_instead(check, run, state, text), events=told)
     return Seen(fnmatchcase(text, check.text), f"it says {text!r}", told)
+
+
+def _state_instead(check: model.ServerIs, run: SessionRun, state: str, text: str) -> str:
+    """A server's state in words; a session that is parked is told from a runtime that wants a sign-in."""
+    if run.is_blocked and check.state == STATES["server.needs_auth"]:
+        return f'it is {state}: the orchestrator\'s own check blocked it; expect event = "session.blocked"'
+    words = text if run.runtime else run.why
+    return f"it is {state}{f': {words}' if words else ''}"
 
 
 def _file(scene: Scene, check: model.FileIs) -> Seen:
@@ -292,10 +326,12 @@ def _generation(scene: Scene, check: model.CredentialIs, token: str) -> Seen:
 
 
 def _output(scene: Scene, check: model.OutputHas) -> Seen:
-    run = _run(scene, check.session, None)
-    if run is None:
-        return Seen(met=False, instead="the runtime was never started")
-    text = scene.stage.printed(run)[check.stream]
+    run = run_of(scene, check)
+    if isinstance(run, Seen):
+        return run
+    if not run.runtime:
+        return _unstarted(run)
+    text = scene.stage.printed(_party(scene, run.runtime))[check.stream]
     if check.contains is not None and check.contains not in text:
         return Seen(met=False, instead="it does not" if text else "it is empty")
     return Seen(check.lacks is None or check.lacks not in text, "it has it")

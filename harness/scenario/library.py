@@ -7,11 +7,13 @@ from pathlib import Path
 
 from harness.errors import UserInputError
 from harness.gate.nearness import did_you_mean
+from harness.inputs.files import is_there
 from harness.requirements.source_tree import find_source_root
 from harness.scenario.hints import few
 from harness.scenario.model import Scenario
 from harness.scenario.reading import load_scenario
 
+HERE = (".", "..")
 FOLDER = "scenarios/incidents"
 PACKAGED = "incidents"
 
@@ -32,7 +34,7 @@ def shipped() -> dict[str, Path]:
 def find(text: str) -> Path:
     """The file that a user means: a path, or the id of a shipped scenario (`#702` is 702). Raises UserInputError."""
     path = Path(text)
-    if path.suffix == ".toml" or "/" in text or path.is_file():
+    if path.suffix == ".toml" or "/" in text or text in HERE or is_there(path):
         return path
     known = shipped()
     name = text.removeprefix("#")
@@ -41,6 +43,8 @@ def find(text: str) -> Path:
         return known[name if name in known else matches[0]]
     if matches:
         raise UserInputError(f"{text} may be any of {few(matches)}", fix="Write one of them out.")
+    if is_there(path, is_folder=True):
+        return path
     near = did_you_mean(name, known, 0.5)
     hint = f"Did you mean {near}?" if near else "mcp-harness scenarios lists them; a file's name ends in .toml."
     raise UserInputError(f"no scenario is called {text!r}", fix=hint)

@@ -22,11 +22,14 @@ SAME_SECONDS = 10.0
 
 
 class Loss(NamedTuple):
-    """A chain that nobody can go on with. `hole` names it, "" where a rule was broken; `detail` says what was seen."""
+    """A chain that nobody can go on with. `hole` names it, "" where a rule was broken; `detail` says what was seen,
+    `event` is the number of the event that ended it, where it was one.
+    """
 
     chain: Chain
     hole: str
     detail: str
+    event: int | None = None
 
 
 def losses(monitor: Monitor, events: Sequence[Event], revoked: Sequence[Chain] = ()) -> list[Loss]:
@@ -69,7 +72,7 @@ def of_a_reuse(monitor: Monitor, chain: Chain) -> Loss | None:
         return None
     first = reused[0]
     told = f"{first.actor} presents generation {first.generation}, which is spent"
-    return Loss(chain, "" if first.wrong else first.hole, first.wrong or told)
+    return Loss(chain, "" if first.wrong else first.hole, first.wrong or told, first.event)
 
 
 def came(monitor: Monitor, attempt: Attempt) -> bool:

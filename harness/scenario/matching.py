@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness.scenario.document import DOCS
+from harness.scenario.document import kind as kind_of
 from harness.scenario.happenings import ANYBODY, HAPPENINGS, WORDS, Happening
 from harness.scenario.hints import few, meant, nearest
 from harness.scenario.model import Match
@@ -66,7 +67,7 @@ def check_value(names: Vocabulary, kind: str, key: str, value: Any, path: Path) 
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     fits = {"truth": isinstance(value, bool), "number": is_number or isinstance(value, str)}
     if not fits.get(kind, isinstance(value, str)):
-        names.document.fail(path, f"`{key}` is never {value!r}", f"It is {TYPES.get(kind, 'a text')}.")
+        names.document.fail(path, f"`{key}` is never {kind_of(value)}", f"It is {TYPES.get(kind, 'a text')}.")
     match kind:
         case "server":
             names.server(value, path, is_glob=True)

@@ -247,7 +247,7 @@ class Often(NamedTuple):
 
 
 class ExitIs(NamedTuple):
-    """The exit code of the session's last run of the runtime, or of the `run`-th."""
+    """The exit code of the session's last run, or of the `run`-th: its runtime's; its own where that never started."""
 
     exit: int
     session: str | None = None
@@ -276,12 +276,16 @@ class RequestOffers(NamedTuple):
 
 
 class ServerIs(NamedTuple):
-    """How a server stands at that moment, by the runtime's own account; `text` is a glob on its words."""
+    """How a server stands at that moment, by the account of the runtime of the session's last run, or of the `run`-th.
+
+    `text` is a glob on its words.
+    """
 
     server: str
     state: str
     text: str = "*"
     session: str | None = None
+    run: int | None = None
 
 
 class FileIs(NamedTuple):
@@ -332,12 +336,13 @@ class CredentialIs(NamedTuple):
 
 
 class OutputHas(NamedTuple):
-    """What the runtime printed."""
+    """What the runtime of the session's last run printed, or that of the `run`-th."""
 
     stream: str
     contains: str | None = None
     lacks: str | None = None
     session: str | None = None
+    run: int | None = None
 
 
 class InvariantHolds(NamedTuple):

@@ -243,8 +243,11 @@ class Operator:
     async def _write(self, world: World, path: str, text: str, mode: int) -> None:
         world.events.emit("step.write", path=path)
         where = self.stage.real(path)
-        await world.files.make_directory(where.rpartition("/")[0] or "/")
-        await world.files.write(where, self.stage.localized(text).encode(), mode=mode)
+        try:
+            await world.files.make_directory(where.rpartition("/")[0] or "/")
+            await world.files.write(where, self.stage.localized(text).encode(), mode=mode)
+        except OSError as error:
+            self.missed.append(f"the step that writes {path} could not: {error.strerror}")
 
     async def _await(self, action: model.Await) -> None:
         limit = None if action.limit_seconds is None else self.stage.now + action.limit_seconds

@@ -24,6 +24,7 @@ from harness.scenario.judging import Scene, Seen, is_settled, look
 from harness.scenario.model import CLONES, CODEX_HOME, HOME, MODEL, REAL, Expectation, Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.operator import Operator, applies
+from harness.scenario.sentences import said
 from harness.scenario.stage import NOBODY, Kept, Plan, Point, Stage
 from harness.scenario.theatre import Theatre
 from harness.scenario.variants import in_force
@@ -84,7 +85,8 @@ class Report(NamedTuple):
     @property
     def failures(self) -> tuple[str, ...]:
         """What fell: expectations, then invariants, each as one line."""
-        fallen = [f"{each.expectation.says}: {each.seen.instead}" for each in self.judged if not each.seen.met]
+        unmet = (each for each in self.judged if not each.seen.met)
+        fallen = [f"{said(each.expectation, self.scenario)}: {each.seen.instead}" for each in unmet]
         return (*fallen, *(f"{each.name}: {each.detail}" for each in self.invariants if each.holds is False))
 
 

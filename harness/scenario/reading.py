@@ -15,6 +15,7 @@ from harness.scenario import facts, model
 from harness.scenario.claims import check_claims
 from harness.scenario.desk import ACTORS
 from harness.scenario.document import Document, parse
+from harness.scenario.entries import check_entries
 from harness.scenario.expecting import read_expectation
 from harness.scenario.granting import (
     NOT_OF_THE_SERVER,
@@ -29,9 +30,10 @@ from harness.scenario.hints import few, meant
 from harness.scenario.idle import idle
 from harness.scenario.matching import check_actor, read_match
 from harness.scenario.model import TIME_SCALE, Scenario
+from harness.scenario.paths import check_files, checked_path
 from harness.scenario.positions import Path as Place
 from harness.scenario.stepping import check_order, read_step
-from harness.scenario.vocabulary import Vocabulary, checked_runtime, checked_runtimes, inside
+from harness.scenario.vocabulary import Vocabulary, checked_runtime, checked_runtimes
 from harness.world import Response
 from harness.world.model import Fault
 
@@ -39,13 +41,15 @@ SERVER = "server "
 """In front of a server's name where a fault names one in place of an actor."""
 FAULT_TEXTS = {"port": "port", "at": "label", "content": "content"}
 FAULT_NUMBERS = ("nth", "times", "after_seconds", "before_seconds", "seconds", "drawn")
+EXAMPLE = "mine.toml"
+"""What a scenario file may be called."""
 ANSWERING = ("answer", "answer-after")
 ONLY_WITH = {"status": ANSWERING, "body": ANSWERING, "headers": ANSWERING, "seconds": ("slow",)}
 
 
 def load_scenario(path: Path) -> Scenario:
     """The scenario in a file, which must expect something. Raises UserInputError."""
-    scenario = read_scenario(read_text(path), display_path(path), path.parent)
+    scenario = read_scenario(read_text(path, EXAMPLE), display_path(path), path.parent)
     if not scenario.expectations:
         raise UserInputError(
             "it expects nothing, so it would always pass", file=scenario.file, fix="Add an [[expect]]."
@@ -66,6 +70,7 @@ class Reader:
         self.catalog = self._catalog()
         self.runtimes = self._runtimes()
         self.steps = tuple(read_step(document, index, table) for index, table in self._tables("step"))
+        self.doubts = check_entries(document, self.catalog, self.steps, self.tree.get("struck", ()))
         self.entries = tuple(facts.entries(self.catalog, self.steps))
         self.transports = facts.transports(self.entries)
         self.servers: dict[str, Behaviour] = {}
@@ -241,6 +246,7 @@ class Reader:
     def _check_names(self) -> None:
         """What one part says of another."""
         known_roots = read_roots(self.tree.get("roots", {}))
+        check_files(self.document, self.tree.get("files", {}), self._first_clone())
         for index, step in enumerate(self.steps):
             action = step.action
             self.names.session(getattr(action, "session", None), ("step", index, "session"))
@@ -255,8 +261,11 @@ class Reader:
             if "server" in table:
                 self.names.server(table["server"], ("package", name, "server"))
         check_granted(self.document, self.names, self.tree)
-        for path in self.tree.get("files", {}):
-            inside(self.document, path, ("files", path))
+
+    def _first_clone(self) -> str:
+        """Where the first session works."""
+        first = next((step.action for step in self.steps if isinstance(step.action, model.Start)), None)
+        return model.CLONES if first is None else first.clone or f"{model.CLONES}/{first.session}"
 
     def _check_action(self, action: model.Action, path: Place) -> None:
         match action:
@@ -279,9 +288,9 @@ class Reader:
                 if revokes:
                     self.names.server(revokes, (*path, "revokes"))
             case model.Write(path=where):
-                inside(self.document, where, (*path, "write"))
+                checked_path(self.document, where, (*path, "write"))
             case model.Remove(path=where):
-                inside(self.document, where, (*path, "remove"))
+                checked_path(self.document, where, (*path, "remove"), is_file=False)
 
     def _check_edit(self, edit: model.Edit, path: Place) -> None:
         if not (edit.set or edit.unset or edit.delete):
@@ -296,6 +305,6 @@ class Reader:
             self.document.fail((*path, "edit"), f"the catalog has no {edit.entry!r}", hint)
 
     def _idle(self) -> Iterator[str]:
-        """Tables that change nothing: a line with its place each."""
-        for path, what in idle(self.names, self.steps, self.servers, self._started()):
+        """Entries that AIR's schema refuses, tables that change nothing: a line with its place each."""
+        for path, what in (*self.doubts, *idle(self.names, self.steps, self.servers, self._started())):
             yield f"{self.document.name}:{self.document.places.line(path)}: {what}"

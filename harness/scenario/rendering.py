@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.scenario.model import Scenario
 from harness.scenario.production import Judged, Report
+from harness.scenario.sentences import session_of
 from harness.scenario.telling import Teller
 from harness.scenario.timeline import quitters
 from harness.scenario.trees import plain
@@ -46,7 +47,7 @@ def _run(report: Report, real_seconds: float) -> dict[str, Any]:
         "tier": report.tier,
         "verdict": report.verdict.value,
         "detail": report.detail,
-        "expectations": [_expectation(each) for each in report.judged],
+        "expectations": [_expectation(each, report.scenario) for each in report.judged],
         "invariants": [
             {"name": each.name, "holds": each.holds, "detail": each.detail, "events": list(each.events)}
             for each in report.invariants
@@ -74,10 +75,11 @@ def _run(report: Report, real_seconds: float) -> dict[str, Any]:
     }
 
 
-def _expectation(judged: Judged) -> dict[str, Any]:
+def _expectation(judged: Judged, scenario: Scenario) -> dict[str, Any]:
     expectation, seen = judged
     return {
         "says": expectation.says,
+        "session": session_of(expectation.check, scenario.sessions) or None,
         "run": seen.of_run or None,
         "line": expectation.line,
         "after": expectation.after,

@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.scenario import model
+
+
+def said(expectation: model.Expectation, scenario: model.Scenario) -> str:
+    """An expectation as a report names it: of which session, where there are several, what, and after which step."""
+    session = session_of(expectation.check, scenario.sessions)
+    is_named = re.search(rf"(?<!\w){re.escape(session)}(?!\w)", expectation.says) is not None
+    whose = f"{session}: " if session and not is_named else ""
+    return f"{whose}{expectation.says}{f' (after step {expectation.after})' if expectation.after else ''}"
+
+
+def session_of(check: model.Check, sessions: tuple[str, ...]) -> str:
+    """The session that an expectation is about; empty where that is none, or goes without saying."""
+    if len(sessions) < 2:
+        return ""
+    given = getattr(check, "session", None)
+    if given is None and isinstance(check, model.FileIs) and not check.path.startswith(("/", "~")):
+        return sessions[0]
+    return given or ""
 
 
 def sentence(check: model.Check) -> str:
@@ -14,8 +34,8 @@ def sentence(check: model.Check) -> str:
             return _event(check)
         case model.RequestOffers():
             return _request(check)
-        case model.ServerIs(server=server, state=state, text=text):
-            return f"{server} is {state}{'' if text == '*' else f': {text}'}"
+        case model.ServerIs(server=server, state=state, text=text, run=run):
+            return f"{server} is {state}{f' in run {run}' if run else ''}{'' if text == '*' else f': {text}'}"
         case model.FileIs():
             return _file(check)
         case model.RowIs(table=table, key=key):
@@ -24,8 +44,9 @@ def sentence(check: model.Check) -> str:
             return f"{server} received {'requests' if method == '*' else method} {often}"
         case model.CredentialIs():
             return _credential(check)
-        case model.OutputHas(stream=stream, contains=contains, lacks=lacks):
-            return f"{stream} {f'has {contains!r}' if contains is not None else f'lacks {lacks!r}'}"
+        case model.OutputHas(stream=stream, contains=contains, lacks=lacks, run=run):
+            whose = f" of run {run}" if run else ""
+            return f"{stream}{whose} {f'has {contains!r}' if contains is not None else f'lacks {lacks!r}'}"
     return f"{check.name.replace('-', ' ')}"
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from harness.errors import UserInputError
 from harness.scenario.draws import Draws
 from harness.scenario.failure import Failure, failure_of, nonzero
 from harness.scenario.parts import SAID_ABOUT_FILES, groups, parts, size
 from harness.scenario.production import Report, play
-from harness.scenario.signature import signatures
+from harness.scenario.signature import Signature, signatures
 from harness.scenario.trees import Tree, fits
 from harness.world.model import Calm, Decision, Decisions, Listed, Seeded
 
@@ -48,6 +49,33 @@ class OutOfTime(Exception):  # noqa: N818 - the expected end of a short budget
 
 class DoesNotFailError(Exception):
     """The failure does not show with the code as it is."""
+
+
+class Choice(NamedTuple):
+    """The failure with what is kept of it as its signature, and what else fell in its run, the gravest first."""
+
+    failure: Failure
+    others: tuple[Signature, ...]
+
+
+def chosen(failure: Failure, word: str | None) -> Choice:
+    """What of a failure is to be kept: what its file says, or the gravest of what `word` means (a rule, or whom it
+    fell on). The known-bad variant that it names is put in place by the caller.
+
+    Raises DoesNotFailError where nothing falls, and UserInputError where nothing is called so.
+    """
+    scenario = fits(failure.scenario)
+    if scenario is None:
+        raise DoesNotFailError(str(failure.signature))
+    values = [decision.value for decision in failure.decisions]
+    fallen = signatures(play(scenario, failure.runtime, Listed(values), seed=failure.seed))
+    if not fallen:
+        raise DoesNotFailError(str(failure.signature))
+    kept = failure.signature if word is None else next((each for each in fallen if each.is_called(word)), None)
+    if kept is None:
+        there = "; ".join(f"{each.rule}{f' on {each.who}' if each.who else ''}" for each in fallen)
+        raise UserInputError(f"--keep {word}: nothing that fell is called so", fix=f"There is: {there}.")
+    return Choice(failure._replace(signature=kept), tuple(each for each in fallen if each != kept))
 
 
 class Shrinker:

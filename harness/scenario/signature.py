@@ -34,12 +34,20 @@ class Signature(NamedTuple):
     hole: str = ""
 
     def __str__(self) -> str:
-        parts = [self.rule, f"on {self.who}" if self.who else "", f"({self.cause})" if self.cause else ""]
+        odd = [word for word in (self.cause, self.hole) if word]
+        parts = [self.rule, f"on {self.who}" if self.who else "", f"({'; '.join(odd)})" if odd else ""]
         return f"{self.verdict}: {' '.join(filter(None, parts))}"
+
+    def is_called(self, word: str) -> bool:
+        """Whether somebody means it by these words: of its rule or of whom it fell on, dashes as spaces."""
+        wanted = re.compile(rf"(?<!\w){re.escape(_words(word))}(?!\w)")
+        return any(wanted.search(_words(text)) for text in (self.rule, self.who))
 
 
 def signatures(report: Report) -> tuple[Signature, ...]:
-    """One for each rule that fell, the expectations' first; empty when the run is no failure."""
+    """One for each rule that fell, the gravest first: what must hold in every run comes before what one scenario
+    expects. Empty when the run is no failure.
+    """
     if report.verdict.exit_code == 0:
         return ()
     if report.verdict is not Verdict.FAIL:
@@ -49,17 +57,17 @@ def signatures(report: Report) -> tuple[Signature, ...]:
 
 def _fallen(report: Report) -> Iterator[Signature]:
     verdict = report.verdict.value
+    for finding in report.invariants:
+        if finding.holds is False:
+            yield Signature(verdict, INVARIANT, finding.name, alike(_struck(report, finding)), _cause(finding.detail))
     for judged in report.judged:
         if not judged.seen.met and not judged.expectation.warns:
             rule, who = alike(judged.expectation.says), alike(_subject(judged))
             yield Signature(verdict, EXPECTATION, rule, who, _cause(judged.seen.instead))
-    for finding in report.invariants:
-        if finding.holds is False:
-            yield Signature(verdict, INVARIANT, finding.name, alike(_struck(report, finding)), _cause(finding.detail))
 
 
 def signature(report: Report) -> Signature | None:
-    """That of the first rule that fell."""
+    """That of the gravest rule that fell."""
     return next(iter(signatures(report)), None)
 
 
@@ -104,6 +112,10 @@ def _cause(text: str) -> str:
     """The error code in a runtime's words, which tells a lost race from a budget that was over."""
     found = _CODE.search(text)
     return found[1] if found else ""
+
+
+def _words(text: str) -> str:
+    return text.casefold().replace("-", " ")
 
 
 def _without_numbers(text: str) -> str:

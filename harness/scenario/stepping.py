@@ -11,10 +11,13 @@ from harness.scenario import model
 from harness.scenario.desk import ACTORS
 from harness.scenario.document import Document, kind_of
 from harness.scenario.model import Step
+from harness.scenario.paths import checked_path
 from harness.scenario.positions import Path
 from harness.scenario.vocabulary import checked_runtime, checked_runtimes, plain_match
 
 NOT_IN_A_NAME = ("/", "#")
+LONGEST_NAME = 100
+"""A session's name is that of its folder, and part of its processes' names."""
 OF_A_PERSON = ("session", "user", "pastes", "repeats", "wait", "url", "takes_seconds")
 
 
@@ -73,7 +76,8 @@ def read_start(document: Document, table: Mapping[str, Any], path: Path, *, agai
     if session in ACTORS:
         what = f"{session!r} is the orchestrator's own, no name for a session"
         document.fail(path, what, "Call the session otherwise.")
-    if any(mark in session for mark in NOT_IN_A_NAME) or not session.strip():
+    is_word = session.strip(". ") and session.isprintable() and len(session) <= LONGEST_NAME
+    if any(mark in session for mark in NOT_IN_A_NAME) or not is_word:
         document.fail(path, f"{session!r} is no name for a session", "Use letters, digits and dashes.")
     if "servers" in table and "root" in table:
         document.fail((*path, "root"), "a step has both `servers` and `root`", "Keep one of them.")
@@ -84,6 +88,8 @@ def read_start(document: Document, table: Mapping[str, Any], path: Path, *, agai
         clone = f"{model.HOME}/{clone[2:]}"
     if clone and not clone.startswith("/"):
         document.fail((*path, "clone"), f"`clone` is {clone!r}", f"Write an absolute path; ~/ is {model.HOME}.")
+    if clone:
+        checked_path(document, clone, (*path, "clone"), is_file=False)
     return model.Start(
         session,
         again,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from harness.scenario.desk import ROTATE_ACCOUNT
-from harness.scenario.happenings import RUNTIMES
 from harness.scenario.model import HOME
 from harness.scenario.naming import plain
+from harness.scenario.session_runs import is_launch
 from harness.world.model import Event
 
 WIDTH = 100
@@ -28,6 +28,7 @@ class Teller:
     def __init__(self, quitters: Collection[str] = ()) -> None:
         self.quitters = quitters
         self._launched: set[str] = set()
+        self._left_behind: set[str] = set()
 
     def tell(self, event: Event) -> str:
         """What an event says; empty for one that is left out."""
@@ -35,13 +36,11 @@ class Teller:
             self._launched.add(event.actor)
         if event.name == "session.ended" and event.actor not in self._launched:
             return f"ends without a run of its runtime ({event.details['exit_code']})"
+        if event.name == "left.behind":
+            self._left_behind.add(str(event.details["actor"]))
+        if event.name == "killed" and event.actor in self._left_behind:
+            return f"ended by {event.details['signal']}: the scenario is over"
         return told(event, self.quitters)
-
-
-def is_launch(event: Event) -> bool:
-    """Whether a session starts its runtime; what it starts besides is a tool of its own."""
-    _, slash, program = plain(str(event.details["child"])).rpartition("/")
-    return "/" not in event.actor and bool(slash) and program in RUNTIMES
 
 
 def told(event: Event, quitters: Collection[str] = ()) -> str:
@@ -56,6 +55,9 @@ def told(event: Event, quitters: Collection[str] = ()) -> str:
     details = ", ".join(f"{key} {some(value)}" for key, value in event.details.items())
     return f"{event.name.replace('.', ' ')}{f': {details}' if details else ''}"
 
+
+PURPOSES: Mapping[str, str] = {"keyctl": "to ask Pi's keyring what it holds"}
+"""What the orchestrator starts its own tools for: the refresh job looks into every runtime's store, whoever runs."""
 
 UNTOLD = frozenset(
     {"request", "mcp.received", "download", "server.connecting", "run.ended", "install.finished", "oauth.probed"}
@@ -93,6 +95,8 @@ def _guarded(details: Details) -> str:
 def _spawned(details: Details) -> str:
     child = plain(details["child"]).rpartition("/")[2]
     command = " ".join(details["argv"])
+    if child in PURPOSES:
+        return f"starts {child}, {PURPOSES[child]}"
     return f"starts {child}" if command.split(" ")[0] == child else f"starts {child}: {clipped(command)}"
 
 
@@ -235,7 +239,7 @@ TELLERS: Mapping[str, Callable[[Details], str]] = {
     "install.failed": _install("install FAILED in"),
     "fault": lambda details: f"FAULT {details['action']} at {clipped(details['at'])}",
     "killed": lambda details: f"ended by {details['signal']}",
-    "left.behind": lambda details: f"still runs: {plain(details['actor'])}",
+    "left.behind": lambda details: f"still runs: {plain(details['actor'])}; the end of the scenario ends it",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from harness.scenario.cast import RUNTIME_PROGRAMS, Cast
 from harness.scenario.chains import Monitor
-from harness.scenario.naming import plain, session_of
+from harness.scenario.naming import plain
 from harness.scenario.sessions import AnyJob, Job
 from harness.world import World
 from harness.world.model import Event
@@ -123,11 +123,6 @@ class Theatre(Evidence, Protocol):
 
     async def until_ended(self, actor: Any, until_seconds: float | None) -> bool:
         """Wait until an actor has ended; False when the time came first."""
-
-
-def runs(evidence: Evidence, session: str) -> list[Party]:
-    """The runs of a session's runtime so far, in order."""
-    return [actor for actor in evidence.actors if is_runtime(actor) and session_of(actor.name) == session]
 
 
 def is_runtime(actor: Party) -> bool:

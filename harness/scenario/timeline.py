@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 
-from harness.inputs.files import display_path
+from harness.requirements.holes import load_holes
 from harness.scenario.desk import ACTORS
-from harness.scenario.library import shipped
 from harness.scenario.model import MODEL, REAL, Scenario
 from harness.scenario.naming import OPERATOR, plain
+from harness.scenario.next_steps import Again, named, next_steps
 from harness.scenario.operator import applies
 from harness.scenario.production import Judged, Report
+from harness.scenario.sentences import said
 from harness.scenario.telling import Teller, clipped
+from harness.scenario.variants import kind_of
 
 WHO_WIDTH = 16
+HOLES = "harness/scenario/HOLES.md"
+NO_OPTIONS = Again()
 CALM = "calmest order"
 OF_PROCESSES = "order of the machine"
 """Who runs first is chosen by the operating system."""
@@ -23,8 +26,10 @@ OF_FAKES = "fake_"
 """How variants of the fakes are called: a real program does not notice them."""
 
 
-def timeline(report: Report, *, real_seconds: float | None, order: str, exit_code: int) -> list[str]:
-    """The lines of one run; `order` says who chose what runs first: `seed 7`."""
+def timeline(
+    report: Report, *, real_seconds: float | None, order: str, exit_code: int, again: Again = NO_OPTIONS
+) -> list[str]:
+    """The lines of one run; `order` says who chose what runs first: `seed 7`. `again`: how to ask for it once more."""
     scenario = report.scenario
     order = order if report.tier == MODEL else OF_PROCESSES
     head = f'{scenario.file or scenario.id}  "{scenario.title}"'
@@ -35,6 +40,7 @@ def timeline(report: Report, *, real_seconds: float | None, order: str, exit_cod
     if report.detail:
         lines += ["", *(f"  {report.verdict}: {reason}" for reason in report.detail.split("\n"))]
     lines += old_bugs(report)
+    lines += next_steps(report, again)
     lines.append(last_line(report, real_seconds, order, exit_code))
     return lines
 
@@ -105,7 +111,7 @@ def short(actor: str, *, alone: bool) -> str:
 
 def expected(report: Report) -> list[str]:
     """Each expectation with what came of it, then the invariants that fell and how many held."""
-    lines = [_expectation(each) for each in sorted(report.judged, key=lambda each: each.seen.met)]
+    lines = [_expectation(each, report.scenario) for each in sorted(report.judged, key=lambda each: each.seen.met)]
     fallen = [each for each in report.invariants if each.holds is False]
     lines += [f"  always  {each.name} {'.' * max(3, 64 - len(each.name))} FAIL  {each.detail}" for each in fallen]
     held = [each.name for each in report.invariants if each.holds]
@@ -115,49 +121,47 @@ def expected(report: Report) -> list[str]:
 
 
 def accepted(report: Report) -> list[str]:
-    """How often the run walked into each accepted hole, and the chains that were lost by one."""
+    """How often the run walked into each accepted hole, the chains that were lost by one, and what would close each."""
     if not report.holes:
         return []
     lost = ", ".join(f"{name} {walked.lost}x" for name, walked in report.holes.items() if walked.lost)
     met = ", ".join(f"{name} {walked.met}x" for name, walked in report.holes.items())
-    return [f"  holes: {met}{f'; chains lost: {lost}' if lost else ''}"]
+    head = f"  holes: {met}{f'; chains lost: {lost}' if lost else ''}   (what each is, and costs: {HOLES})"
+    return [head, *(f"    {name} is closed by: {closing(name)}" for name in report.holes)]
 
 
-def _expectation(judged: Judged) -> str:
+def closing(hole: str) -> str:
+    """What would close an accepted hole, in a few words."""
+    words = load_holes()[hole].closes
+    return f"{words[:1].lower()}{words[1:]}".rstrip(".")
+
+
+def _expectation(judged: Judged, scenario: Scenario) -> str:
     expectation, seen = judged
-    after = f" (after step {expectation.after})" if expectation.after else ""
     mark = "pass" if seen.met else "warn" if expectation.warns else "FAIL"
     run = f" (run {seen.of_run}, the last)" if seen.of_run else ""
-    says = f"{expectation.says}{run}{after}"
+    says = f"{said(expectation, scenario)}{run}"
     instead = "" if seen.met else f"  {clipped(seen.instead)} (line {expectation.line})"
     return f"  expect  {says} {'.' * max(3, 64 - len(says))} {mark}{instead}"
 
 
 def old_bugs(report: Report) -> list[str]:
-    """How to see each old bug that shows on this runtime."""
+    """How to see each old bug that shows on this runtime, and what each proposal changes."""
     if report.scenario.file.endswith(FAILURE):
         return []
     command = f"mcp-harness run {named(report.scenario)} --runtime {report.runtime.label}"
     return [
-        f"  old bug: {command} --variant {bug.name}   ({bug.shows})"
+        f"  {kind_of(bug.name)}: {command} --variant {bug.name}   ({bug.shows})"
         for bug in report.scenario.old_bugs
         if applies(bug.runtimes, report.runtime) and not (report.tier == REAL and bug.name.startswith(OF_FAKES))
     ]
 
 
-def named(scenario: Scenario) -> str:
-    """What to call a scenario by on the command line: a shipped one by its id, else its file."""
-    path = shipped().get(scenario.id)
-    is_shipped = path is not None and display_path(path) == scenario.file
-    return scenario.id if is_shipped or not scenario.file else shlex.quote(scenario.file)
-
-
 def last_line(report: Report, real_seconds: float | None, order: str, exit_code: int) -> str:
     """Verdict, counts, time (the real one where it was taken), order, exit code."""
-    met = sum(each.seen.met for each in report.judged)
     took = "" if real_seconds is None else f" in {real_seconds * 1000:.1f} ms"
     facts = [
-        f"{report.scenario.id} on {report.runtime.label}: {met}/{len(report.judged)} expectations",
+        f"{report.scenario.id} on {report.runtime.label}: {of_expectations(report)}",
         f"{report.steps} steps, {report.seconds:.1f} s simulated{took}"
         if report.tier == MODEL
         else f"{report.seconds:.1f} s of its time{took}",
@@ -169,10 +173,19 @@ def last_line(report: Report, real_seconds: float | None, order: str, exit_code:
     return f"{report.verdict.upper():<4}  {'; '.join(facts)}"
 
 
-def texts(reports: Sequence[tuple[Report, float]], order: str) -> str:
+def of_expectations(report: Report) -> str:
+    """How many were met; a run that broke off was not held against any, and a file may have none for this runtime."""
+    if report.judged:
+        return f"{sum(each.seen.met for each in report.judged)}/{len(report.judged)} expectations"
+    some = any(applies(each.only_on, report.runtime) for each in report.scenario.expectations)
+    return "no expectation was looked at" if some else "no expectations"
+
+
+def texts(reports: Sequence[tuple[Report, float]], order: str, again: Again = NO_OPTIONS) -> str:
     """The timelines of several runs, one after the other."""
-    parts = [
-        "\n".join(timeline(report, real_seconds=seconds, order=order, exit_code=report.verdict.exit_code))
-        for report, seconds in reports
-    ]
-    return "\n\n".join(parts)
+    return "\n\n".join("\n".join(_whole(report, seconds, order, again)) for report, seconds in reports)
+
+
+def _whole(report: Report, seconds: float, order: str, again: Again) -> list[str]:
+    code = report.verdict.exit_code
+    return timeline(report, real_seconds=seconds, order=order, exit_code=code, again=again)

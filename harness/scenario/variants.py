@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from harness.errors import UserInputError
 from harness.gate.nearness import did_you_mean
 from harness.requirements.patching import Patch, TargetMissingError
-from harness.requirements.source_tree import import_variants, require_source_root
+from harness.requirements.source_tree import find_source_root, import_variants, require_source_root
 from harness.requirements.variants import VARIANTS, Variant
 from harness.scenario.hints import few
+
+FOLDER = "scenarios/variants"
+OLD_BUG, PROPOSAL = "old bug", "proposal"
+_PROPOSED = re.compile(r"^@proposal\(.*?^(?:async )?def (\w+)\(", re.MULTILINE | re.DOTALL)
 
 _IN_FORCE: ContextVar[Variant | None] = ContextVar("variant", default=None)
 
@@ -19,6 +25,24 @@ _IN_FORCE: ContextVar[Variant | None] = ContextVar("variant", default=None)
 def in_force() -> Variant | None:
     """The variant that is in place here, for whoever starts another process."""
     return _IN_FORCE.get()
+
+
+def kind_of(name: str) -> str:
+    """What a variant is: an old (or plausible) bug, or a proposal, which breaks no rule and closes a hole."""
+    return PROPOSAL if name in proposals() else OLD_BUG
+
+
+@functools.cache
+def proposals() -> Collection[str]:
+    """The names of all proposals, read from their files and not imported; none without a source tree."""
+    root = find_source_root()
+    if root is None:
+        return frozenset()
+    return frozenset(
+        f"{path.stem}.{name}"
+        for path in (root / FOLDER).glob("*.py")
+        for name in _PROPOSED.findall(path.read_text(encoding="utf-8"))
+    )
 
 
 def find_variant(name: str) -> Variant:

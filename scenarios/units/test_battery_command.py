@@ -109,11 +109,20 @@ def test_the_text_names_the_command_that_plays_it(gate):
 
 
 def test_a_folder_that_cannot_be_written_costs_the_proof_and_not_the_verdict(gate):
-    Path("taken").write_text("a file", encoding="utf-8")
-    code, out, err = gate(KEYED, "--out", "taken", "--format", "json")
+    Path("out").write_text("a file", encoding="utf-8")
+    code, out, err = gate(KEYED, "--format", "json")
     assert "cannot be written" in err
     assert [each["proof"] for each in report(out)["findings"] if each["rule"] == "MH953"] == [None]
     assert code in (0, 1)
+
+
+def test_a_folder_that_is_named_is_tried_before_anything_is_judged(gate):
+    Path("taken").write_text("a file", encoding="utf-8")
+    code, out, err = gate(KEYED, "--out", "taken")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "taken: is a file, not a folder. Name another folder with --out." in err
+    assert gate(KEYED, "--out", "new/er", "--fail-on", "error", "--battery", "off")[0] in (0, 1)
+    assert not Path("new").exists()
 
 
 def test_a_secret_written_out_in_the_catalog_is_masked_in_the_scenario(gate):

@@ -12,10 +12,12 @@ import pytest
 
 from harness.cli import campaign as command
 from harness.cli import main
+from harness.cli.numbers import MOST_PROCESSES
 from harness.errors import UserInputError
-from harness.scenario.campaign import Tally, play_seed, run_batch, run_one, run_seed, tally_from
+from harness.scenario.campaign import Kept, Tally, play_seed, run_batch, run_one, run_seed, tally_from
 from harness.scenario.failure import load_failure, replay
 from harness.scenario.families import families, family_named
+from harness.scenario.holes import Walked
 from harness.scenario.reach import Mark
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict
@@ -104,6 +106,25 @@ def test_two_runs_of_one_signature_are_kept_as_the_first():
     assert sum(batch.failed.values()) == len(numbers)
 
 
+def test_ways_to_fail_are_told_apart_by_their_runtime(tmp_path):
+    tally = Tally("token-chain", 0)
+    for number, runtime in enumerate(("claude@2.1.268", "pi@0.84.1+2.32.1")):
+        tally.corpus[str(number)] = Kept(f"{number}.failure.toml", "fail: no-orphans on S", number, 1, runtime)
+    told = [line for line in command.lines(family_named("token-chain"), tally, tmp_path, 1) if "FAIL  " in line]
+    assert [line.split("no-orphans on S; ")[1] for line in told[:2]] == ["claude@2.1.268", "pi@0.84.1+2.32.1"]
+    state = tally.state()
+    for kept in state["corpus"]:
+        del kept["runtime"]  # as older states are
+    assert [kept.runtime for kept in tally_from(state, "x").corpus.values()] == ["", ""]
+
+
+def test_of_a_hole_that_a_campaign_walked_into_it_says_what_closes_it(tmp_path):
+    tally = Tally("token-chain", 0)
+    tally.holes["answer-lost"] = Walked(2, 1)
+    (line,) = (each for each in command.lines(family_named("token-chain"), tally, tmp_path, 0) if "  hole " in each)
+    assert "answer-lost: 1 chains lost; closed by: nothing on our side; a provider's grace" in line
+
+
 def test_with_the_right_rules_nothing_fails_and_every_mark_is_reached(campaign):
     code, out, _ = campaign("--scenario-family", FAMILY, "--runs", "60", "--processes", "1")
     assert code == 0, out
@@ -176,6 +197,12 @@ def test_progress_is_told_on_stderr(campaign, monkeypatch):
         (("--scenario-family", "bin-gard"), "Did you mean bin-guard?"),
         (("--scenario-family", FAMILY, "--minutes", "0"), "--minutes is 0"),
         (("--scenario-family", FAMILY, "--minutes", "nan"), "--minutes is nan"),
+        (("--scenario-family", FAMILY, "--minutes", "inf"), "--minutes is inf. Give a number above 0 up to 10,080."),
+        (("--scenario-family", FAMILY, "--minutes", "1e400"), "--minutes is inf"),
+        (("--scenario-family", FAMILY, "--seed", "9" * 30), "--seed is 99999999999999999999..."),
+        (("--scenario-family", FAMILY, "--save", "a-file"), "a-file: is a file, not a folder"),
+        (("--scenario-family", FAMILY, "--save", "x" * 5_000), "nothing can be written there: File name too long"),
+        (("--resume", "a-file"), "a-file: is a file, not a folder"),
         (("--scenario-family", FAMILY, "--runs", "-1"), "--runs is -1"),
         (("--scenario-family", FAMILY, "--processes", "65"), "--processes is 65"),
         (("--scenario-family", FAMILY, "--variant", "nothing_like_it"), "--variant nothing_like_it"),
@@ -184,6 +211,7 @@ def test_progress_is_told_on_stderr(campaign, monkeypatch):
     ],
 )
 def test_unusable_arguments_end_with_2_in_one_line(campaign, arguments, words):
+    Path("a-file").write_text("x", encoding="utf-8")
     code, out, err = campaign(*arguments)
     assert (code, out) == (2, "")
     assert words in err
@@ -199,4 +227,4 @@ def test_a_folder_that_holds_a_campaign_is_not_written_over(campaign):
 
 
 def test_the_largest_number_of_processes_is_allowed():
-    command.check_numbers(Namespace(minutes=None, runs=1, processes=command.MOST_PROCESSES))
+    command.check_numbers(Namespace(minutes=None, runs=1, seed=None, processes=MOST_PROCESSES))

@@ -9,10 +9,12 @@ import pytest
 
 from fake_runtimes.profile import ClaudeProfile, profile_at
 from harness.canary import bisecting, checking, claims, records
-from harness.canary.cache import NotInstalledError
+from harness.canary.bisecting import bisect, looks
+from harness.canary.cache import NotInstalledError, untold
 from harness.canary.claims import Probe
-from harness.canary.installing import Installed
+from harness.canary.installing import Installed, parse_wanted
 from harness.cli import canary_jobs, main
+from harness.report.canary.changes import foretold
 from scenarios.report_schemas import validate
 from scenarios.units.canary_toys import asking, claim, toy
 
@@ -106,13 +108,23 @@ def test_what_would_fail_is_measured_once_more_alone(toys, capsys, monkeypatch):
         monkeypatch.setattr(module, "all_probes", lambda: (asking(is_late_at_first, VERSION),))
     code, lines, _ = outcome(capsys, "claude@2.0.0")
     assert (code, tries) == (0, ["real", "real"])
-    assert "  TWICE           is-late-at-first: what was said with nothing beside them counts" in lines
+    said = " ".join(" ".join(lines).split())
+    assert "MEASURED TWICE 1 probe (is-late-at-first): what a first run says of a change or a failure may be" in said
+    assert "only the answers of that run are told here" in said
 
 
 def test_what_is_broken_already_is_told_and_does_not_fail(toys, capsys):
     record(toys, version=False, speaks=60, unfaked="real")
     code, lines, _ = outcome(capsys, "claude@9.9.9")
     assert (code, "1 broken as recorded" in lines[-1]) == (0, True)
+
+
+def test_a_run_of_some_claims_knows_which_it_left_out(toys, monkeypatch):
+    monkeypatch.setattr(claims, "all_probes", lambda: (asking(starts, VERSION, SPEAKS, UNFAKED),))
+    asked = checking.Asked((parse_wanted("claude@2.0.0"),), ("*.version",))
+    (checked,) = checking.run_canary(asked, {}, untold).checked
+    assert [row.claim.id for row in checked.rows] == [VERSION.id]
+    assert [claim.id for claim in checked.unasked] == [SPEAKS.id, UNFAKED.id]
 
 
 def test_globs_choose_claims_and_one_that_fits_nothing_is_unusable(toys, capsys):
@@ -127,6 +139,12 @@ def test_what_cannot_be_had_is_exit_3_and_one_line(toys, capsys):
     code, lines, error = outcome(capsys, "claude@6.6.6")
     assert (code, lines) == (3, [])
     assert error == "mcp-harness: error: claude-6.6.6 was not installed: no network"
+
+
+def test_a_version_without_a_profile_is_nothing_to_hold_another_against(toys, capsys):
+    code, lines, error = outcome(capsys, "claude@2.0.0", "--against", "claude@0.0.1")
+    assert (code, lines) == (3, [])
+    assert "--against: unknown runtime 'claude@0.0.1': known are claude@2.1.268, " in error
 
 
 def test_the_others_are_measured_all_the_same(toys, capsys):
@@ -264,7 +282,6 @@ def test_the_claims_are_listed_with_where_they_are_known(toys, capsys):
         (["claude"], {PINNED: "seen", "claude-2.1.328": "seen"}),
         (["all"], {PINNED: "seen", "claude-2.1.328": "seen"}),
         (["claude@2.1.328"], {"claude-2.1.328": "seen"}),
-        (["claude@0.0.1"], {}),
     ],
 )
 def test_a_list_is_about_the_runtimes_and_versions_that_are_named(toys, capsys, words, recorded):
@@ -282,6 +299,52 @@ def test_a_list_is_about_the_runtimes_and_versions_that_are_named(toys, capsys, 
     document["claims"][0]["surprise"] = 1
     with pytest.raises(jsonschema.ValidationError, match="surprise"):
         validate("canary-list", document)
+
+
+def test_a_list_of_a_version_without_a_record_says_so_and_which_have_one(toys, capsys):
+    record(toys, version=False, speaks=45)
+    (toys / "codex-0.146.0.json").write_text("{}")
+    for words in (["claude@0.0.1"], ["claude", "claude@0.0.1"], ["claude@0.0.1", "--format", "json"]):
+        code, lines, error = outcome(capsys, "list", *words)
+        assert (code, lines) == (2, [])
+        assert error == (
+            "mcp-harness: error: nothing is recorded of claude@0.0.1. There are records of claude@2.1.268. "
+            "mcp-harness canary claude@0.0.1 measures it; with --record it has a record from then on."
+        )
+
+
+def test_bisecting_says_beforehand_how_many_versions_it_will_install_and_how_much_that_is(
+    toys, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("MCP_HARNESS_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache/runtimes/claude-1.0.0").mkdir(parents=True)
+    _, lines, _ = outcome(capsys, "--bisect", "claude.toy.speaks", "1.0.0..9.9.9")
+    assert lines[1] == ("  asks 2 versions where both ends answer alike, about 4 to find one change, more for several")
+    assert lines[2] == (
+        "  1 of these 5 versions is there already; each other one is installed and removed again: about 120 MB to "
+        "download, 480 MB for 4"
+    )
+    assert lines[3].startswith("  1.0.0: ")
+
+
+def test_what_is_there_already_is_not_foretold_as_a_download():
+    assert list(foretold("codex", 2, 2)) == [
+        "asks both",
+        "2 of these 2 versions are there already; nothing is downloaded",
+    ]
+    assert list(foretold("codex", 2, 0))[1].endswith("about 140 MB to download, 280 MB for 2")
+    assert list(foretold("pi", 60, 58))[1].endswith("about 80 MB to download, 160 MB for 2")
+
+
+@pytest.mark.parametrize("versions", range(2, 40))
+def test_one_change_is_found_by_no_more_looks_than_were_foretold(versions):
+    names = [str(number) for number in range(versions)]
+
+    def looked_at(first):
+        return len(bisect(names, lambda at: int(at) >= first, untold).asked)
+
+    asked = [looked_at(first) for first in range(1, versions)]
+    assert max(asked) == looks(versions)
 
 
 def test_reports_go_where_they_are_told(toys, capsys, tmp_path):
@@ -304,7 +367,7 @@ def test_an_empty_cache_is_clean(capsys, monkeypatch, tmp_path):
         (["gemini@1.0.0"], "unknown runtime 'gemini@1.0.0'"),
         (["claude@latest-and-greatest"], "names no version"),
         (["--fakes", "--record"], "Name a runtime"),
-        (["claude@2.0.0", "--against", "claude@0.0.1"], "--against: unknown runtime"),
+        (["claude@2.0.0", "--against", "gemini@0.0.1"], "--against: unknown runtime"),
         (["claude@2.0.0", "--against", "codex"], "is no profile of claude"),
         (["claude@2.0.0", "--profiles", "x"], "Give both"),
         (["claude@2.0.0", "--workers", "0"], "from 1 to 64"),
@@ -318,6 +381,8 @@ def test_an_empty_cache_is_clean(capsys, monkeypatch, tmp_path):
             "canary list does not take --record, --workers. It takes --claims, --f",
         ),
         (["list", "gemini"], "unknown runtime 'gemini'"),
+        (["claude@2.0.0", "--details", "--format", "json"], "--details is about the text"),
+        (["list", "--details"], "canary list does not take --details"),
         (["list", "codex"], "no claim about codex is called *"),
         (["list", "--claims", "x"], "no claim about any runtime is called x"),
         (["list", "--format", "junit"], "Known formats: text, json."),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
+from itertools import combinations
 from xml.etree import ElementTree
 
 import jsonschema
@@ -11,17 +13,18 @@ import pytest
 import xmlschema
 
 from fake_runtimes.codex.bugs import LOGIN_IS_LOST, REFRESH_IS_UNUSED
-from harness.canary.claims import Claim
+from harness.canary.claims import Claim, all_probes
 from harness.canary.differing import differences
 from harness.canary.judging import NOTHING, Likeness, Verdict, alike, judge
+from harness.canary.records import load_record, recorded_labels
 from harness.canary.result import Canary, Missing
 from harness.canary.running import NOT_MEASURABLE, Problem
 from harness.canary.subject import FAKE, REAL
 from harness.canary.workarounds import Need, evidence
 from harness.cli.canary import CANARY_FORMATS
-from harness.report.canary.formats import FORMATS
+from harness.report.canary.formats import FORMATS, formats
 from harness.report.canary.json import SCHEMA
-from harness.report.canary.summary import excerpts, is_news, rests_on, what_changed
+from harness.report.canary.summary import changed_parts, excerpts, is_news, rests_on, what_changed, workaround_line
 from scenarios.report_schemas import schema, validate
 from scenarios.units.canary_results import BEFORE, NOW, SECRET, checked, clean, measured, upgrade
 
@@ -101,7 +104,7 @@ def test_differences_are_told_by_their_smallest_parts():
     old = {"same": 1, "list": [1, {"x": 2}], "gone": 0, "longer": [1]}
     new = {"same": 1, "list": [1, {"x": 3}], "came": 0, "longer": [1, 2]}
     assert [tuple(each) for each in differences(old, new)] == [
-        ("list[1].x", 2, 3),
+        ("list (2 of 2).x", 2, 3),
         ("gone", 0, NOTHING),
         ("longer", [1], [1, 2]),
         ("came", NOTHING, 0),
@@ -161,6 +164,97 @@ def titles(run):
     return {title: claims for title, claims in found.items() if claims}
 
 
+def many(rows=20):
+    """An upgrade in which so many claims changed that something hangs on, each in a way of its own."""
+    claims = [FREE._replace(id=f"claude.many.{number}", reads=("log_wording",)) for number in range(rows)]
+    before, now = (({claim.id: [at, number] for number, claim in enumerate(claims)}) for at in (0, 1))
+    (one,) = upgrade().checked
+    more = judge(claims, before=before, real=measured(REAL, now, {}), fake=None)
+    return upgrade()._replace(checked=(one._replace(rows=(*one.rows, *more)),))
+
+
+def test_long_lists_are_counted_and_shown_where_they_are_asked_for():
+    short, long = (formats(details=details)["text"](many()).splitlines() for details in (False, True))
+    told = "  ~ CHANGED, and a line of a profile or a rule hangs on it: 21 claims; --details lists them"
+    assert told in short
+    assert told not in long
+    assert not any("claude.many." in line for line in short)
+    assert sum(line.startswith("  ~ claude.many.") for line in long) == 20
+    assert len(long) > len(short) + 40
+    assert [line for line in short if line.startswith("  ! ")] == [line for line in long if line.startswith("  ! ")]
+    markdown = FORMATS["markdown"](many())
+    assert "<details><summary>CHANGED, and a line of a profile or a rule hangs on it: 21 claims</summary>" in markdown
+    assert markdown.count("- `claude.many.") == 20
+
+
+@pytest.mark.parametrize("name", ["text", "markdown"])
+def test_what_breaks_comes_first_then_what_follows_from_it_then_the_lists(name):
+    text = FORMATS[name](many())
+    words = ("BREAKS", "workaround", "scenarios", "CHANGED, and", "explain claude.log.closed")
+    places = [text.lower().index(word.lower()) for word in words]
+    assert places == sorted(places)
+
+
+def test_alike_changes_of_several_claims_are_one():
+    claims = [FREE._replace(id=f"claude.a.{number}", assumes=lambda seen: bool(seen)) for number in range(3)]
+    rows = judge(
+        claims,
+        before={claim.id: ["x", 1] for claim in claims},
+        real=measured(REAL, {claim.id: ["y", 1] for claim in claims}, {}),
+        fake=None,
+    )
+    (one,) = clean().checked
+    text = FORMATS["text"](clean()._replace(checked=(one._replace(rows=rows),)))
+    assert '  ~ claude.a.0, claude.a.1, claude.a.2  was ["x", 1], now ["y", 1]' in text.splitlines()
+
+
+def test_positions_are_told_by_what_they_are_called():
+    claim = FREE._replace(parts=("exit code", "what is said"))
+    assert what_changed(row_of(claim, before=[2, ["a"]], real=[0, ["b"]])) == (
+        'exit code: was 2, now 0; what is said: was "a", now "b"'
+    )
+    assert what_changed(row_of(claim, before=[2, ["a", "c"]], real=[2, ["b", "c"]])) == (
+        'what is said (1 of 2): was "a", now "b"'
+    )
+    long = "x y " * 60
+    assert what_changed(row_of(FREE, before=[long, 1], real=[long, 2])) == "(2 of 2): was 1, now 2"
+
+
+def test_every_change_between_recorded_versions_names_the_position_or_shows_the_whole():
+    nameless = set()
+    records = {label: load_record(label) for label in recorded_labels()}
+    for claim in (claim for probe in all_probes() for claim in probe.claims):
+        seen = [record[claim.id] for record in records.values() if claim.id in record]
+        for old, new in combinations(seen, 2):
+            if re.search(r"(^|; )\(\d+ of", changed_parts(old, new, claim.parts)):
+                nameless.add(claim.id)
+    assert nameless == {"claude.log.call-died"}, "but for the lines of a log, which have no names"
+
+
+def test_every_list_of_names_of_parts_is_as_long_as_what_was_observed():
+    for claim in (claim for probe in all_probes() for claim in probe.claims if claim.parts):
+        seen = [record[claim.id] for label in recorded_labels() if claim.id in (record := load_record(label))]
+        assert any(len(each) == len(claim.parts) for each in seen), claim.id
+
+
+def test_a_letter_that_is_repeated_for_long_is_told_with_how_often():
+    old, new = f"mcp__P/{'t' * 41}_457de8c957ff", f"mcp__P/{'t' * 53}"
+    assert what_changed(row_of(FREE, before=old, real=new)) == 'was "mcp__P/t{41}_457de8c957ff", now "mcp__P/t{53}"'
+    assert what_changed(row_of(FREE, before="t" * 11, real="u")) == f'was "{"t" * 11}", now "u"'
+
+
+@pytest.mark.requirement("writers-codex-workaround-bugs")
+def test_a_workaround_is_told_as_what_the_version_has_and_what_follows():
+    lines = {found.workaround.bug: workaround_line(found) for found in evidence(upgrade().checked[0].rows)}
+    assert lines[LOGIN_IS_LOST] == (
+        "openai/codex#15122: this version has no longer the bug that Codex has forgotten at its next start what "
+        "somebody has signed in to with it (not shown by codex.login.kept); no longer needed for that: Zimmer writes "
+        "Codex's store at every spawn"
+    )
+    assert lines[REFRESH_IS_UNUSED].startswith("openai/codex#17265: this version has the bug that Codex does not use a")
+    assert "; still needed for that: Zimmer renews tokens" in lines[REFRESH_IS_UNUSED]
+
+
 def test_what_matters_most_for_an_upgrade_comes_first():
     assert list(titles(upgrade()).items())[:4] == [
         ("BREAKS what Zimmer relies on", ["claude.log.closed", "claude.budget.silent"]),
@@ -184,7 +278,7 @@ def test_what_was_broken_before_is_news_where_it_is_broken_otherwise():
         (
             [1, 2, 3, 4, 5],
             [0, 0, 0, 0, 0],
-            "[0]: was 1, now 0; [1]: was 2, now 0; [2]: was 3, now 0; 2 more (--format json has all)",
+            "was [1, 2, 3, 4, 5], now [0, 0, 0, 0, 0]",
         ),
         ("a\nb", "a\nc", 'was "a\\nb", now "a\\nc"'),
     ],
@@ -226,6 +320,20 @@ def needs(*observed):
 )
 def test_a_workaround_may_go_only_when_every_claim_about_its_bug_says_so(one, other, need):
     assert needs(one, other) is need
+
+
+@pytest.mark.requirement("writers-codex-workaround-bugs")
+def test_a_bug_is_not_gone_where_a_claim_about_it_was_not_asked():
+    claims = [FREE._replace(id=f"codex.a.{number}", shows={LOGIN_IS_LOST: bool}) for number in (1, 2)]
+    rows = judge(claims[:1], before={}, real=measured(REAL, {"codex.a.1": 0}, {}), fake=None)
+    assert [found.need for found in evidence(rows)] == [Need.NO_LONGER]
+    (found,) = evidence(rows, claims[1:])
+    assert (found.need, found.silent) == (Need.UNKNOWN, ("codex.a.2",))
+    (one,) = clean().checked
+    told = FORMATS["text"](clean()._replace(checked=(one._replace(rows=rows, unasked=tuple(claims[1:])),)))
+    assert "this version may have the bug that Codex has forgotten" in " ".join(told.split())
+    assert "no answer of codex.a.2); it is not known whether this is needed: Zimmer writes" in " ".join(told.split())
+    assert list(evidence((), claims)) == []
 
 
 def test_a_fake_alone_says_nothing_of_a_workaround():

@@ -411,7 +411,7 @@ def test_a_row_goes_back_by_a_later_expiry_alone():
     assert scene.monitor.overwrites[-1].hole == holes.NO_LATER
     scene.store(2, scene.now + 2 * HOUR)
     scene.store(1, scene.now + HOUR)
-    assert scene.monitor.backwards == ["cron puts generation 1 over 2 of as"]
+    assert [each.text for each in scene.monitor.backwards] == ["cron puts generation 1 over 2 of as"]
 
 
 def test_what_was_retired_and_comes_back_is_told():
@@ -424,7 +424,7 @@ def test_what_was_retired_and_comes_back_is_told():
     assert scene.monitor.revived == []
     scene.row = kept
     scene.monitor.arrived("cron", "committed", None)
-    assert scene.monitor.revived == ["cron puts generation 1 of as back, which was retired"]
+    assert [each.text for each in scene.monitor.revived] == ["cron puts generation 1 of as back, which was retired"]
 
 
 def test_names_of_actors_and_files_tell_whose_they_are():

@@ -142,6 +142,10 @@ def test_the_variants_are_listed_with_what_they_break_and_which_rules_catch_them
     lines = capsys.readouterr().out.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("startup_timeout.bounds_are_exclusive  "))
     assert lines[at + 1].startswith("    caught by startup-timeout-")
+    at = next(number for number, line in enumerate(lines) if line.startswith("chains.nothing_is_adopted  "))
+    assert "; shown by the scenario clock-skew-of-a-provider, deploy-restart-stale-token, " in lines[at + 1]
+    shown = {each["name"]: each["scenarios"] for each in report["variants"]}
+    assert shown["scenario.codex_is_left_to_its_own_budget"] == ["702"]
     bugs = sum(not each["closes"] for each in report["variants"])
     assert lines[-1].startswith(f"{bugs} variants and {len(names) - bugs} proposals; try one with: mcp-harness run ")
     assert len(lines) == 2 * len(names) + 1
@@ -156,6 +160,10 @@ def test_the_variants_are_listed_with_what_they_break_and_which_rules_catch_them
         (("strictly between",), "startup_timeout.bounds_are_exclusive"),
         (("startup-timeout-integer-5-600",), "startup_timeout.bounds_are_exclusive"),
         (("closing",), "closing.refresh_under_the_runtimes_lock"),
+        (("refreshed-under-a-live-runtime",), "closing.refresh_under_the_runtimes_lock"),
+        (("702",), "scenario.codex_is_left_to_its_own_budget"),
+        (("#689",), "spawn_gate.the_memory_of_refusals_is_left"),
+        (("deploy-restart-stale-token",), "chains.nothing_is_adopted"),
         (("no such thing", "bounds_are_exclusive"), "startup_timeout.bounds_are_exclusive"),
     ],
 )

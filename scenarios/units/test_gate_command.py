@@ -13,6 +13,7 @@ import pytest
 from harness.cli import main
 from harness.gate.rule import RULES
 from harness.gate.rules import load_rules
+from harness.report.formats import load_formats
 from scenarios.benchmarks.catalogs import entries
 
 STDIO = {"type": "stdio", "command": "npx", "args": ["-y", "pkg@1.0.0"]}
@@ -247,6 +248,22 @@ def test_a_shallow_clone_without_the_base_names_the_fetch_to_run(gate, tmp_path,
     assert gate("--base", "origin/main")[0] == 0
 
 
+@pytest.mark.parametrize("name", sorted(load_formats()))
+def test_every_format_says_that_a_shallow_clone_was_compared_with_the_tip(gate, tmp_path, monkeypatch, name):
+    git("init", "-q")
+    write({**SCHEMA, "a": STDIO})
+    for text in ("first", "second"):
+        git("add", ".")
+        git("commit", "-qm", text, "--allow-empty")
+    git("branch", "work", "HEAD~1")
+    git("clone", "-q", "--depth=1", "--branch=work", "--no-single-branch", tmp_path.as_uri(), str(tmp_path / "clone"))
+    monkeypatch.chdir(tmp_path / "clone")
+    told = "since this shallow clone does not hold the merge base: what others have merged there"
+    assert told in " ".join(gate("--base", "origin/main", "--format", name)[1].split()).replace("%3A", ":")
+    git("fetch", "-q", "--unshallow")
+    assert "shallow" not in gate("--base", "origin/main", "--format", name)[1]
+
+
 def test_a_base_outside_any_repository_and_a_broken_base_are_one_line(gate, monkeypatch):
     write({**SCHEMA, "a": STDIO})
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(Path.cwd().parent))
@@ -295,7 +312,7 @@ def test_explain_tells_every_rule_and_suggests_for_a_slip(capsys):
         assert "why" in text
         assert "fix" in text
     assert main(["explain", "MH9999"]) == 2
-    assert "there is no rule MH9999" in capsys.readouterr().err
+    assert "nothing is called MH9999" in capsys.readouterr().err
 
 
 def test_services_get_paths_from_the_top_of_the_repository_and_people_get_paths_from_where_they_stand(

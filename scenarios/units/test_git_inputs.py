@@ -75,6 +75,7 @@ def test_a_branch_without_common_history_stands_for_its_tip(repository):
     git(repository, "checkout", "-q", "work")
     found = resolve("other", repository)
     assert (found.commit, found.note) == (tip, TIP_WITHOUT_HISTORY)
+    assert "since it has no history in common with HEAD: what others" in found.caution
 
 
 def test_a_shallow_clone_without_the_merge_base_takes_the_tip_and_says_so(repository, tmp_path):
@@ -83,8 +84,13 @@ def test_a_shallow_clone_without_the_merge_base_takes_the_tip_and_says_so(reposi
     found = resolve("origin/main", clone)
     assert (found.commit, found.note) == (git(repository, "rev-parse", "main"), TIP_OF_SHALLOW)
     assert found.label.endswith("(tip; this shallow clone does not hold the merge base)")
+    assert found.caution.startswith(
+        f"compared with the tip of {found.place}, since this shallow clone does not hold the"
+    )
+    assert "git fetch --unshallow" in found.caution
     git(clone, "fetch", "-q", "--unshallow")
     assert resolve("origin/main", clone).note == MERGE_BASE
+    assert resolve("origin/main", clone).caution == ""
 
 
 def test_a_file_that_the_commit_does_not_have_is_none_and_a_damaged_one_is_told(repository):

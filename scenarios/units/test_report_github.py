@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from harness.gate.events import Started
 from harness.gate.model import Allowance, Place, Severity
 from harness.report.formats import FORMATS, load_formats
 from harness.report.github import SHOWN_A_LEVEL
@@ -91,6 +92,18 @@ def test_what_the_service_would_drop_is_counted_in_a_last_notice():
     assert [message[:3] for _, _, message in commands[:10]] == [f"e{n}:" for n in range(10)]
     assert commands[-1][2].startswith("36 more findings not annotated here")
     assert "25 errors, 1 warning, 30 notes, 0 allowed" in commands[-1][2]
+
+
+@pytest.mark.parametrize(("notes", "shown"), [(3, 4), (9, 10), (10, 10), (30, 10)])
+def test_what_is_not_right_about_the_base_is_a_notice_that_is_never_the_one_too_many(notes, shown):
+    load_formats()
+    first, *rest = stream(*(finding(severity=Severity.NOTE, entry=f"e{n}") for n in range(notes)))
+    assert isinstance(first, Started)
+    text = FORMATS["github"]([first._replace(base="main@1", caution="compared with the tip"), *rest], rules)
+    commands, _ = read(text)
+    assert commands[0] == ("notice", {"title": "mcp-harness gate"}, "Compared with the tip.")
+    assert len(commands) == shown
+    assert commands[-1][2].startswith(f"{notes - 8} more findings") == (notes > 9)
 
 
 def test_both_fixed_runs_end_with_the_verdict():

@@ -144,7 +144,16 @@ def test_what_cannot_be_run_says_why_in_one_line(run):
         (("702", "--format", "json="), 2, "names no file"),
         (("702", "--format", "json", "--format", "text"), 2, "would both go to standard output"),
         (("702", "--format", "json=no/where.json"), 2, "no/where.json: the report cannot be written"),
-        (("702", "--runtime", "codex@1"), 2, "unknown runtime 'codex@1'"),
+        (("702", "--runtime", "codex@1"), 3, "--runtime: unknown runtime 'codex@1'"),
+        (("702", "--runtime", "cobra"), 2, "--runtime: unknown runtime 'cobra'"),
+        (("702", "--seed", "9" * 40), 2, "--seed is 99999999999999999999..."),
+        (("x" * 5_000,), 2, "no scenario is called"),
+        (("702", "--keep", "x" * 5_000), 2, "nothing can be written there: File name too long"),
+        (("702", "--save", "/dev/null"), 2, "/dev/null: is a file, not a folder. Name another folder with --save."),
+        (("702", "--keep", "/dev/null"), 2, "/dev/null: is a file, not a folder"),
+        (("702", "--decisions", "x" * 5_000), 2, "cannot be read: File name too long"),
+        (("..",), 2, "..: is a folder. Name the file, for instance ../mine.toml."),
+        (("702", "--decisions", ".."), 2, "..: is a folder. Name the file, for instance ../decisions.txt."),
         (("702", "--seed", "x"), 2, "invalid int value"),
         (("702", "--seed", "1", "--decisions", "x"), 2, "not allowed with"),
     ]
@@ -240,11 +249,50 @@ def test_the_shipped_scenarios_are_listed(capsys):
     assert main(["scenarios"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(re.match(r"702 +A cold npx server", line) for line in lines)
-    assert re.fullmatch(r"\d+ scenarios; play one with: mcp-harness run ID; exit 0", lines[-1])
+    how = "play one with: mcp-harness run ID, with an old bug: mcp-harness run ID --variant NAME; exit 0"
+    assert re.fullmatch(rf"\d+ scenarios; {how}", lines[-1])
     assert main(["scenarios", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     validate("scenarios-list", document)
     assert "#702" in [incident for each in document["scenarios"] for incident in each["incidents"]]
+
+
+def test_a_scenario_is_listed_with_the_old_bugs_under_which_it_falls(capsys):
+    assert main(["scenarios", "702"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[:3] == [
+        "702  A cold npx server that needs 45 s is not dropped by Codex",
+        "#702; codex; tier model, process; 1 requirement",
+        "--variant scenario.codex_is_left_to_its_own_budget: playwright is dropped at 30 s",
+    ]
+    assert lines[3].startswith("1 scenario; ")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["#595"], "595"),
+        (["COLD npx"], "702"),
+        (["prepare-codex-default-stdio"], "702"),
+        (["nothing-is-adopted"], "deploy-restart-stale-token"),
+        (["no such thing", "reconcile.codex_is_left_out_by_name"], "runtime-rotates"),
+        (["pi@0.86.1"], "pi-rotates"),
+    ],
+)
+def test_a_word_finds_the_scenarios_that_it_is_about(capsys, words, found):
+    assert main(["scenarios", *words, "--format", "json"]) == 0
+    ids = [each["id"] for each in json.loads(capsys.readouterr().out)["scenarios"]]
+    assert found in ids
+    assert len(ids) < 30
+
+
+def test_a_word_that_no_scenario_is_about_is_one_line(capsys):
+    assert main(["scenarios", "chains.nothing_is_adoptedd"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == (
+        "mcp-harness: error: no scenario is about chains.nothing_is_adoptedd. Did you mean chains.nothing_is_adopted?\n"
+    )
 
 
 def test_pytest_plays_a_scenario_that_is_named(pytester):

@@ -35,7 +35,7 @@ def test_a_calm_session_connects_and_calls(runtime):
 
 EXPECTATIONS = [
     ("exit = 1", "it exits 0"),
-    ("exit = 0\nrun = 2", "the runtime was never started"),
+    ("exit = 0\nrun = 2", "there is no run 2: it has 1"),
     ("server = 'a'\nis = 'failed'", "it is connected"),
     ("server = 'a'\nis = 'connected'\ntext = '*x*'", "it says"),
     ("request = 1\nlacks = ['a']", "offers a"),

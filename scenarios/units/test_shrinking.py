@@ -6,6 +6,7 @@ import functools
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,7 +27,7 @@ from harness.scenario.trees import fits
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict
 from harness.world.model import Decision, Listed, Seeded
-from scenarios.playing import short
+from scenarios.playing import SESSION, short
 from scenarios.report_schemas import validate
 
 LARGE = "token-chain"
@@ -156,8 +157,9 @@ def lost_race() -> Failure:
     scenario = read_scenario(RACE_THAT_NEEDS_A_HOLD)
     for seed in range(300):
         report = play(scenario, "codex", Seeded(seed), seed=seed)
-        if any(each.who == "A tool" for each in signatures(report)):
-            return failure_of(report, seed=seed, variant=CODEX_UNPINNED)
+        of_a = next((each for each in signatures(report) if each.who == "A tool"), None)
+        if of_a is not None:
+            return failure_of(report, seed=seed, variant=CODEX_UNPINNED)._replace(signature=of_a)
     raise AssertionError("no seed shows it")
 
 
@@ -316,6 +318,49 @@ def test_a_failure_that_passes_now_ends_with_1_and_says_so(shrink, tmp_path):
     code, out, err = shrink("gone.failure.toml")
     assert (code, out) == (1, "")
     assert "does not fail any more" in err
+
+
+TWO_FALL = "[[expect]]\nsession = 'S'\nexit = 7\n[[expect]]\nsession = 'T'\nserver = 'a'\nis = 'failed'"
+
+
+@pytest.fixture
+def two_fall(tmp_path):
+    """A failure in which two expectations fall, of a session each."""
+    scenario = read_scenario(short(TWO_FALL, session=f"{SESSION}[[step]]\nstart = 'T'\n"))
+    (tmp_path / "two.failure.toml").write_text(failure_text(failure_of(play(scenario, "pi"))), encoding="utf-8")
+    return "two.failure.toml"
+
+
+def test_what_is_kept_is_told_and_so_is_what_may_go(shrink, two_fall):
+    code, out, _ = shrink(two_fall)
+    assert code == 0
+    first, second, *_ = out.splitlines()
+    assert first == "keeps  fail: S exits 7 on S"
+    assert second == "  not kept   fail: a is failed on T a"
+    (expectation,) = load_failure(Path("two.small.failure.toml")).scenario["expect"]
+    assert expectation["session"] == "S"
+
+
+@pytest.mark.parametrize("word", ["T", "is failed"])
+def test_another_of_what_fell_can_be_kept_and_lies_beside_the_first(shrink, two_fall, word):
+    code, out, _ = shrink(two_fall, "--keep", word, "--format", "json")
+    document = json.loads(out)
+    validate("shrink-report", document)
+    assert (code, document["signature"]["rule"]) == (0, "a is failed")
+    assert [each["rule"] for each in document["not_kept"]] == ["S exits 7"]
+    assert document["failure_file"] != "two.small.failure.toml"
+    (expectation,) = load_failure(Path(document["failure_file"])).scenario["expect"]
+    assert expectation["session"] == "T"
+    code, out, _ = shrink(document["failure_file"])
+    assert (code, out.splitlines()[0]) == (0, "keeps  fail: a is failed on T a"), "it goes on with what was chosen"
+
+
+def test_to_keep_what_did_not_fall_is_refused_with_what_did(shrink, two_fall):
+    code, out, err = shrink(two_fall, "--keep", "no-orphans")
+    assert (code, out) == (2, "")
+    assert "--keep no-orphans: nothing that fell is called so" in err
+    assert "There is: S exits 7 on S; a is failed on T a." in err
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

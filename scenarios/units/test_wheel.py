@@ -98,6 +98,9 @@ def test_the_installed_scenario_commands_work_without_what_only_development_need
     for command in ("shrink", "campaign", "explain", "gate"):
         done = installed(command, "--help")
         assert (done.returncode, done.stderr) == (0, ""), command
+    ids = ("702", "losses-are-named", "answer-lost", "optional_grace_ms", "codex.wait.optional", "#595")
+    done = installed("explain", *ids)
+    assert (done.returncode, done.stderr) == (0, "")
     for arguments in (("shrink", "none.toml"), ("dev", "requirements"), ("run", "702", "--variant", "x.y")):
         done = installed(*arguments)
         assert done.returncode in {2, 3}, (arguments, done.stderr)

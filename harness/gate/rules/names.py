@@ -13,7 +13,7 @@ from fake_runtimes.profile import ClaudeProfile
 from fake_runtimes.runtimes import offered, server_label
 from harness.gate.context import Context, EntryView
 from harness.gate.model import Severity
-from harness.gate.rule import Hit, catalog_rule, entry_rule
+from harness.gate.rule import Asked, Hit, catalog_rule, entry_rule
 from harness.gate.spawn import Runtime
 from harness.gate.wording import joined, labels, named
 from harness.inputs.document import pointer_text
@@ -260,6 +260,7 @@ def name_cannot_be_chosen(_context: Context, view: EntryView) -> Iterator[Hit]:
         " carries a hash that changes with the other servers of the session; a dropped tool is simply not there."
     ),
     fix="Give the tool another name at the server; where names are too long, a shorter server name helps as well.",
+    asked=Asked.WITH_TOOLS,
 )
 def tool_names(context: Context) -> Iterator[Hit]:
     listed = {name: tools for name, tools in context.tools.items() if name in context.entries}
@@ -308,6 +309,7 @@ def hashed(tool: str, name: str) -> bool:
         "A server in the --tools file that the catalog does not hold is not looked at; a misspelt name hides the check."
     ),
     fix="Correct the name in the --tools file.",
+    asked=Asked.WITH_TOOLS,
 )
 def tools_of_unknown_server(context: Context) -> Iterator[Hit]:
     for name in context.tools:

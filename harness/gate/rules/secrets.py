@@ -9,7 +9,7 @@ from typing import NamedTuple
 from harness.gate.context import Context, EntryView
 from harness.gate.model import Severity
 from harness.gate.nearness import did_you_mean, near_misses
-from harness.gate.rule import Hit, catalog_rule, entry_rule
+from harness.gate.rule import Asked, Hit, catalog_rule, entry_rule
 from harness.gate.wording import joined
 from harness.inputs.document import Pointer
 from harness.reference.secrets.blank import is_blank
@@ -30,6 +30,7 @@ SUGGESTIONS = 50
         " with all its healthy servers."
     ),
     fix="Seed the secret before merging, or correct the name.",
+    asked=Asked.WITH_NAMES,
 )
 def unknown_secret(context: Context) -> Iterator[Hit]:
     known = context.secrets.names
@@ -108,6 +109,7 @@ def of_the_machine(name: str) -> str:
         " same value."
     ),
     fix="Write the value out, or give a default (${HOME:-/home/agent}); servers start in the session's clone.",
+    asked=Asked.WITHOUT_NAMES,
 )
 def variable_of_the_machine(context: Context, view: EntryView) -> Iterator[Hit]:
     if context.secrets.names is not None:
@@ -134,6 +136,7 @@ def variable_of_the_machine(context: Context, view: EntryView) -> Iterator[Hit]:
         " a session fails."
     ),
     fix="Correct the name; or check it against the seeded secrets with --known-secrets.",
+    asked=Asked.WITHOUT_NAMES,
 )
 def nearly_another_name(context: Context) -> Iterator[Hit]:
     if context.secrets.names is not None:
@@ -165,6 +168,7 @@ def nearly_another_name(context: Context) -> Iterator[Hit]:
         " a file often ends with."
     ),
     fix="Store the value without line breaks; one with ${...} must reach the server in another way.",
+    asked=Asked.WITH_VALUES,
 )
 def impassable_value(context: Context) -> Iterator[Hit]:
     for name, users in used_secrets(context).items():

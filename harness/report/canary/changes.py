@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from harness.canary.bisecting import Change, Found
+from harness.canary.bisecting import ENDS, Change, Found, looks
 from harness.canary.differing import shown
 from harness.report.masking import mask
 from harness.report.safety import count, visible
+
+DOWNLOAD_MEGABYTES: Mapping[str, int] = {"claude": 120, "codex": 140, "pi": 80}
+"""What one version is as it is downloaded, about; on disk it is two to four times that while it is asked."""
+
+
+def foretold(family: str, versions: int, there: int) -> Iterator[str]:
+    """What looking for a change will take, before anything is fetched; `there`: so many are installed already."""
+    most, each = looks(versions), DOWNLOAD_MEGABYTES[family]
+    if most == ENDS:
+        yield "asks both"
+    else:
+        yield f"asks {ENDS} versions where both ends answer alike, about {most} to find one change, more for several"
+    is_there = (
+        f"{there} of these {count(versions, 'version')} {'is' if there == 1 else 'are'} there already; "
+        if there
+        else ""
+    )
+    missing = min(most, versions - there)
+    total = f"{missing * each} MB for {missing}"
+    how = f"each other one is installed and removed again: about {each} MB to download, {total}"
+    yield is_there + (how if missing else "nothing is downloaded")
 
 
 def change_lines(family: str, found: Found) -> Iterator[str]:

@@ -56,7 +56,7 @@ def _checked(checked: Checked) -> dict[str, Any]:
                 "not_shown_by": list(found.denied_by),
                 "no_answer_of": list(found.silent),
             }
-            for found in evidence(checked.rows)
+            for found in evidence(checked.rows, checked.unasked)
         ],
         "scenarios": None
         if played is None

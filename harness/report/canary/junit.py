@@ -51,7 +51,7 @@ def cases(checked: Checked) -> Iterator[Case]:
             kind = "failure" if row.likeness is Likeness.DIFFERS else "skipped" if skipped else ""
             told = () if row.likeness is Likeness.AGREES else tuple(summary.fake_line(row))
             yield Case(f"{row.claim.id} (fake)", kind, f"the fake: {row.likeness}", told)
-    for found in evidence(checked.rows):
+    for found in evidence(checked.rows, checked.unasked):
         yield Case(f"workaround {found.workaround.bug}", "", found.need, (summary.workaround_line(found),))
     for fallen in checked.played.fallen if checked.played else ():
         yield Case(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.canary.judging import Likeness, Row, Verdict
 from harness.canary.result import Canary, Checked
 from harness.canary.workarounds import evidence
 from harness.report.canary import summary
 from harness.report.markdown_text import code, plain
+from harness.report.safety import count
 
 
 def render(canary: Canary) -> str:
@@ -24,25 +25,40 @@ def render(canary: Canary) -> str:
 
 
 def section(checked: Checked) -> Iterator[str]:
-    """One version."""
+    """One version: what breaks, the summary, then the other lists, long ones folded."""
     yield f"### {plain(summary.heading(checked))}"
-    for block, rows in summary.blocks(checked):
-        yield ""
-        yield f"#### {plain(block.title)}"
-        yield ""
-        yield from (line for row in rows for line in told(row, block.detail))
+    blocks = list(summary.blocks(checked))
+    for block, rows in blocks:
+        if block.first:
+            yield from listed(block, rows)
     yield ""
     for verdict in (Verdict.HOLDS, Verdict.SAME):
         rows = checked.with_verdict(verdict)
         if rows:
             yield f"- {verdict.value}: {plain(summary.held(rows))}"
-    yield from (f"- workaround {sentence(summary.workaround_line(found))}" for found in evidence(checked.rows))
+    yield from (
+        f"- workaround {sentence(summary.workaround_line(found))}" for found in evidence(checked.rows, checked.unasked)
+    )
     yield from (f"- for a catalog: {sentence(each)}" for each in summary.affected(checked.with_verdict(Verdict.BROKEN)))
     yield from scenarios(checked)
     yield from fakes(checked)
     if checked.written is not None:
         yield f"- profile written: {code(checked.place)}"
     yield f"- left behind: {plain('; '.join(checked.left)) or 'nothing'}"
+    for block, rows in blocks:
+        if not block.first:
+            yield from listed(block, rows)
+
+
+def listed(block: summary.Block, rows: Sequence[Row]) -> Iterator[str]:
+    """The claims of one meaning."""
+    lines = [line for row in rows for line in told(row, block.detail)]
+    yield ""
+    if summary.is_folded(block, rows):
+        head = f"{plain(block.title)}: {count(len(rows), 'claim')}"
+        yield from (f"<details><summary>{head}</summary>", "", *lines, "", "</details>")
+    else:
+        yield from (f"#### {plain(block.title)}", "", *lines)
 
 
 def told(row: Row, detail: summary.Detail) -> Iterator[str]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from harness.canary.claims import Unstated
-from harness.canary.differing import differences, shown
+from harness.canary.differing import Difference, differences, shown
 from harness.canary.judging import NOTHING, Likeness, Row, Verdict
 from harness.canary.result import Canary, Checked
-from harness.canary.workarounds import Evidence
+from harness.canary.workarounds import Evidence, Need
 from harness.report.masking import mask
 from harness.report.safety import ELLIPSIS, count, shorten, visible
 
 MOST_DIFFERENCES = 3
 FEW = 4
 LONGEST_VALUE, LONGEST_OF_MANY = 160, 70
+LONGEST_TOGETHER = 400
+"""What is shorter together is told whole."""
 AROUND = 30
+REPEATED = re.compile(r"([^\W_])\1{11,}")
+FOLDED_FROM = 4
+"""A list of so many claims stands in the text only where its details are asked for."""
 BREAKS = "BREAKS what Zimmer relies on"
 CHANGES = "CHANGED, and a line of a profile or a rule hangs on it"
 OTHERWISE = "ANSWERS OTHERWISE, and what is relied on of it still holds"
@@ -35,12 +41,18 @@ class Detail(StrEnum):
 
 
 class Block(NamedTuple):
-    """Claims of one meaning: which, their title, the sign of their lines, and how much is told of each."""
+    """Claims of one meaning: which, their title, the sign of their lines, and how much is told of each.
+
+    What is `first` stands before the summary of a version, the others behind it; one that `folds` only where its
+    details are asked for, if it is long.
+    """
 
     title: str
     sign: str
     holds: Callable[[Row], bool]
     detail: Detail = Detail.REASON
+    first: bool = False
+    folds: bool = True
 
 
 def of(*verdicts: Verdict) -> Callable[[Row], bool]:
@@ -61,14 +73,14 @@ def holds_otherwise(row: Row) -> bool:
 
 
 BLOCKS = (
-    Block(BREAKS, "!", of(Verdict.BROKEN), Detail.WHOLE),
+    Block(BREAKS, "!", of(Verdict.BROKEN), Detail.WHOLE, first=True, folds=False),
     Block(CHANGES, "~", is_news, Detail.WHOLE),
     Block(OTHERWISE, "~", holds_otherwise, Detail.CHANGE),
     Block(OF_NO_ACCOUNT, "~", of(Verdict.CHANGED), Detail.WHOLE),
     Block("NOT RECORDED of the version it is held against", "?", of(Verdict.UNRECORDED)),
     Block("BROKEN THERE TOO, as recorded: Zimmer lives with it", "-", of(Verdict.KNOWN)),
-    Block("NOT MEASURABLE", "?", of(Verdict.NOT_MEASURABLE)),
-    Block("TIMED OUT, never counted as held", "?", of(Verdict.TIMED_OUT)),
+    Block("NOT MEASURABLE", "?", of(Verdict.NOT_MEASURABLE), folds=False),
+    Block("TIMED OUT, never counted as held", "?", of(Verdict.TIMED_OUT), folds=False),
 )
 """What matters most for an upgrade first. A claim is told in the first that it belongs to."""
 
@@ -81,6 +93,23 @@ def blocks(checked: Checked) -> Iterator[tuple[Block, tuple[Row, ...]]]:
         left = tuple(row for row in left if not block.holds(row))
         if found:
             yield block, found
+
+
+def is_folded(block: Block, rows: Sequence[Row]) -> bool:
+    """Whether a list is too long to be read by whoever wants to know what became of an upgrade."""
+    return block.folds and len(rows) >= FOLDED_FROM
+
+
+def measured_twice(checked: Checked) -> str:
+    """Which probes were run again, and which answers count; nothing where none was."""
+    alone = sorted({name for measured in (checked.real, checked.fake) if measured for name in measured.alone})
+    if not alone:
+        return ""
+    listed = ", ".join(alone) if len(alone) < FEW else f"{', '.join(alone[: FEW - 1])} and {len(alone) - FEW + 1} more"
+    return (
+        f"{count(len(alone), 'probe')} ({listed}): what a first run says of a change or a failure may be the busy "
+        "machine's doing, so each ran once more with nothing beside it; only the answers of that run are told here"
+    )
 
 
 def clean(text: str, limit: int = 400) -> str:
@@ -107,27 +136,41 @@ def duration(seconds: float) -> str:
 
 def what_changed(row: Row) -> str:
     """What it was and what it is, in one line."""
+    claim = row.claim
     if row.observed is NOTHING:
         return row.reason
     if row.before is not NOTHING:
-        return changed_parts(row.before, row.observed) or f"as recorded: {value(row.observed)}"
-    if callable(row.claim.assumes) or isinstance(row.claim.assumes, Unstated):
+        return changed_parts(row.before, row.observed, claim.parts) or f"as recorded: {value(row.observed)}"
+    if callable(claim.assumes) or isinstance(claim.assumes, Unstated):
         return f"now {value(row.observed)}"
-    return changed_parts(row.claim.assumes, row.observed)
+    return changed_parts(claim.assumes, row.observed, claim.parts)
 
 
-def changed_parts(old: object, new: object, names: tuple[str, str] = ("was", "now")) -> str:
-    """The differing parts of two observations in one line, not too many; nothing where there are none."""
-    parts = list(differences(old, new))
-    limit = LONGEST_VALUE if len(parts) == 1 else LONGEST_OF_MANY
+def changed_parts(old: object, new: object, parts: Sequence[str] = (), names: tuple[str, str] = ("was", "now")) -> str:
+    """The differing parts of two observations in one line, not too many; nothing where there are none.
+
+    A list whose positions have no names is told whole where that is short. `parts` as for `differences`.
+    """
+    found = list(differences(old, new, parts=parts))
+    nameless = isinstance(old, list) and len(old) > 1 and len(parts) != len(old)
+    if found and nameless and max(len(text(old)), len(text(new))) <= LONGEST_VALUE:
+        found = [Difference("", old, new)]
+    kept = found[:MOST_DIFFERENCES]
+    together = sum(len(text(each.old)) + len(text(each.new)) for each in kept)
+    limit = LONGEST_VALUE if len(found) == 1 or together <= LONGEST_TOGETHER else LONGEST_OF_MANY
     told = []
-    for part in parts[:MOST_DIFFERENCES]:
+    for part in kept:
         place = f"{clean(part.place, LONGEST_VALUE)}: " if part.place else ""
-        one, other = excerpts(mask(shown(part.old)), mask(shown(part.new)), limit)
+        one, other = excerpts(text(part.old), text(part.new), limit)
         told.append(f"{place}{names[0]} {clean(one, limit)}, {names[1]} {clean(other, limit)}")
-    if len(parts) > MOST_DIFFERENCES:
-        told.append(f"{len(parts) - MOST_DIFFERENCES} more (--format json has all)")
+    if len(found) > MOST_DIFFERENCES:
+        told.append(f"{len(found) - MOST_DIFFERENCES} more (--format json has all)")
     return "; ".join(told)
+
+
+def text(of: object) -> str:
+    """An observation as JSON without its secrets, and a letter that is repeated for long with how often: `t{45}`."""
+    return REPEATED.sub(lambda run: f"{run[1]}{{{len(run[0])}}}", mask(shown(of)))
 
 
 def by_reason(rows: Iterable[Row], reason: Callable[[Row], str]) -> dict[str, list[Row]]:
@@ -146,7 +189,7 @@ def ids(rows: Sequence[Row]) -> str:
 
 def value(of: object) -> str:
     """An observation, shortened."""
-    return clean(shown(of), LONGEST_VALUE)
+    return clean(text(of), LONGEST_VALUE)
 
 
 def excerpts(one: str, other: str, limit: int = LONGEST_VALUE) -> tuple[str, str]:
@@ -180,7 +223,7 @@ def fake_line(row: Row) -> Iterator[str]:
         yield clean(row.fake_reason)
         return
     real = row.observed if row.verdict is not None else row.before
-    yield changed_parts(real, row.faked, ("real", "fake"))
+    yield changed_parts(real, row.faked, row.claim.parts, ("real", "fake"))
 
 
 def held(rows: Sequence[Row]) -> str:
@@ -191,13 +234,15 @@ def held(rows: Sequence[Row]) -> str:
 
 
 def workaround_line(found: Evidence) -> str:
-    """What a version shows of a bug that something of ours works around, in one line."""
+    """Whether a version has a bug that something of ours works around, and what follows, in one line."""
+    bug, says, ours = found.workaround
     shown_by = f"shown by {', '.join(found.shown_by)}" if found.shown_by else ""
     denied_by = f"not shown by {', '.join(found.denied_by)}" if found.denied_by else ""
     silent = f"no answer of {', '.join(found.silent)}" if found.silent else ""
     evident = "; ".join(part for part in (shown_by, denied_by, silent) if part)
-    bug, says, ours = found.workaround
-    return f"{bug} {found.need.value}: {ours}, because {says} ({evident})"
+    has_it = {Need.STILL: "has the bug", Need.NO_LONGER: "has no longer the bug", Need.UNKNOWN: "may have the bug"}
+    follows = "it is not known whether this is needed" if found.need is Need.UNKNOWN else f"{found.need.value} for that"
+    return f"{bug}: this version {has_it[found.need]} that {says} ({evident}); {follows}: {ours}"
 
 
 def by_area(rows: Iterable[Row]) -> str:

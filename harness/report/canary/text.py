@@ -16,9 +16,12 @@ LABEL = 17
 WIDEST_ID = 44
 
 
-def render(canary: Canary) -> str:
-    """The whole report; the last line says verdict, counts, time, seed and exit code."""
-    blocks = [list(_missing(canary)), *(list(_checked(each)) for each in canary.checked)]
+def render(canary: Canary, *, details: bool = False) -> str:
+    """The whole report; the last line says verdict, counts, time, seed and exit code.
+
+    What breaks comes first, behind that the summary, then the other lists; `details`: the long ones too.
+    """
+    blocks = [list(_missing(canary)), *(list(_checked(each, details=details)) for each in canary.checked)]
     lines = [line for block in blocks if block for line in (*block, "")]
     steps = [f"  {'next:' if not number else '':<6}{step}" for number, step in enumerate(summary.next_steps(canary))]
     return "".join(f"{line.rstrip()}\n" for line in (*lines, *steps, summary.verdict(canary)))
@@ -29,18 +32,30 @@ def _missing(canary: Canary) -> Iterator[str]:
         yield from _wrap("", f"NOT MEASURED  {each.label}: {summary.clean(each.reason)}", "  ")
 
 
-def _checked(checked: Checked) -> Iterator[str]:
+def _checked(checked: Checked, *, details: bool) -> Iterator[str]:
     yield from _wrap("", summary.heading(checked), "  ")
     if not checked.recorded:
         yield f"  nothing is recorded of {checked.against}"
     yield ""
-    for block, told in summary.blocks(checked):
-        yield from _block(block, told)
+    blocks = list(summary.blocks(checked))
+    for block, rows in blocks:
+        if block.first:
+            yield from _block(block, rows)
+    yield from _summary(checked)
+    for block, rows in blocks:
+        if not details and summary.is_folded(block, rows):
+            yield f"  {block.sign} {block.title}: {count(len(rows), 'claim')}; --details lists them"
+        elif not block.first:
+            yield from _block(block, rows)
+
+
+def _summary(checked: Checked) -> Iterator[str]:
+    """What follows for whoever decides about the upgrade."""
     for verdict in (Verdict.HOLDS, Verdict.SAME):
         rows = checked.with_verdict(verdict)
         if rows:
             yield from _labelled(verdict.name, summary.held(rows))
-    for number, found in enumerate(evidence(checked.rows)):
+    for number, found in enumerate(evidence(checked.rows, checked.unasked)):
         yield from _labelled("WORKAROUNDS" if not number else "", summary.workaround_line(found))
     touched = summary.affected(checked.with_verdict(Verdict.BROKEN))
     for number, text in enumerate(touched):
@@ -49,17 +64,16 @@ def _checked(checked: Checked) -> Iterator[str]:
     yield from _fakes(checked)
     if checked.written is not None:
         yield from _profile(checked)
-    alone = sorted({name for measured in (checked.real, checked.fake) if measured for name in measured.alone})
-    if alone:
-        yield from _labelled("TWICE", f"{', '.join(alone)}: what was said with nothing beside them counts")
+    if summary.measured_twice(checked):
+        yield from _labelled("MEASURED TWICE", summary.measured_twice(checked))
     yield from _labelled("LEFT BEHIND", "; ".join(checked.left) or "0 processes, 0 files")
 
 
 def _block(block: summary.Block, rows: Sequence[Row]) -> Iterator[str]:
     yield f"  {block.title}"
     if block.detail is summary.Detail.CHANGE:
-        for row in rows:
-            yield from _wrap(f"  {block.sign} ", f"{row.claim.id}  {summary.what_changed(row)}", " " * 6)
+        for changed, alike in summary.by_reason(rows, summary.what_changed).items():
+            yield from _wrap(f"  {block.sign} ", f"{summary.ids(alike)}  {changed}", " " * 6)
         return
     if block.detail is summary.Detail.REASON:
         for reason, alike in summary.by_reason(rows, lambda row: row.reason).items():

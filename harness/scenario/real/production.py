@@ -7,8 +7,10 @@ from typing import Any
 
 from harness.canary.cached import cached
 from harness.gate.spawn import Runtime, runtime_named
+from harness.scenario import model
 from harness.scenario.cast import Known
 from harness.scenario.duration import LIMITS_SECONDS
+from harness.scenario.judging import Seen, run_of
 from harness.scenario.model import REAL, Scenario, Start
 from harness.scenario.operator import applies
 from harness.scenario.process.production import ProcessProduction, variant_name
@@ -55,9 +57,18 @@ class RealProduction(ProcessProduction):
         untold = {name: watch.observer.untold for name, watch in self.stage.controller.watches.items()}
         for each in judged:
             if not each.seen.met:
-                session = getattr(each.expectation.check, "session", None) or ""
-                reasons += silent_reasons(each.expectation.check, family, untold, session)
+                check = each.expectation.check
+                session = getattr(check, "session", None) or ""
+                reasons += silent_reasons(check, family, self._of_its_run(check, untold), session)
         return list(dict.fromkeys(reasons))
+
+    def _of_its_run(self, check: model.Check, untold: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+        """Who was silent in the run that a check is about: what was silent in another one excuses nothing."""
+        if not isinstance(check, model.ServerIs):
+            return untold
+        run = run_of(self.scene, check)
+        name = "" if isinstance(run, Seen) else run.runtime
+        return {name: untold[name]} if name in untold else {}
 
     def facts(self) -> dict[str, Any]:
         """Everything that happened, as far as it was seen."""

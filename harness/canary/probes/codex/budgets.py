@@ -171,6 +171,7 @@ def default_budget(trial: Trial) -> Mapping[str, Any]:
             affects="entries with `required`",
             reads=("timeout_repeats_cause",) if name != "no-program" else (),
             derive={"timeout_repeats_cause": lambda seen: "elapsed" in seen[2][0]} if name == "timeout" else {},
+            parts=("exit code", "requests to the model", "what is said"),
         )
         for name, says in (("crash", "crashes"), ("timeout", "is silent"), ("no-program", "is not there"))
     ),

@@ -13,11 +13,12 @@ from harness.canary.probes.codex.asking import FULL_ACCESS, configure, executed
 from harness.canary.trial import Trial
 
 LONG_SERVER = "s" * 60
+LONG_TOOLS = ("s" * 52, "t" * 53, "u" * 116, "v" * 117)
 TOOLS: Mapping[str, tuple[str, ...]] = {
     "my-srv": ("echo", "dup.x", "dup_x"),
     "my_srv": ("echo",),
     "mcp__own": ("echo",),
-    "Plain": ("a-b.c/d", "ü", "under__score", "s" * 52, "t" * 53, "u" * 116, "v" * 117),
+    "Plain": ("a-b.c/d", "ü", "under__score", *LONG_TOOLS),
     LONG_SERVER: ("echo", "other"),
     "x.y": ("echo",),
     "filtered": ("kept", "denied", "other"),
@@ -36,6 +37,10 @@ def limit(offered: list[str]) -> int:
 def claim(name: str, says: str, reads: tuple[str, ...] = (), relied_on: tuple[str, ...] = RELIED_ON) -> Claim:
     """The claim about one kind of name."""
     derive = {"name_limit": limit} if name == "long-tool" else {}
+    parts = {
+        "long-tool": tuple(f"a tool of {len(tool)} letters" for tool in LONG_TOOLS),
+        "long-server": tuple(f"its tool {tool}" for tool in TOOLS[LONG_SERVER]),
+    }
     return Claim(
         f"codex.names.{name}",
         says,
@@ -43,6 +48,7 @@ def claim(name: str, says: str, reads: tuple[str, ...] = (), relied_on: tuple[st
         affects="names of servers and tools",
         reads=reads,
         derive=derive,
+        parts=parts.get(name, ()),
     )
 
 

@@ -57,6 +57,7 @@ def shown(run: Finished) -> list[str]:
         affects="the status of a server",
         reads=("names_failed_servers",),
         derive={"names_failed_servers": lambda seen: bool(seen[-1])},
+        parts=("the warning", "the server is named"),
     ),
     Claim(
         "codex.exec.server-stderr",

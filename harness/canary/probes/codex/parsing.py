@@ -15,6 +15,8 @@ from harness.reference.prepare.codex_tables import refusal
 
 PLACE = re.compile(r"^(?:\d+: )?(Error(?: loading config\.toml)?: ?)?(?:\S*config\.toml:\d+:\d+: )?")
 SNIPPET = re.compile(r"(?:\d+ )?\|")
+SAID = ("exit code", "what is said")
+"""What the positions of a verdict are."""
 GUARDED = ("prepare-codex-entry-validated", "install-codex-whole-file-guard")
 FAILED = "Error: failed to load "
 COMMAND, URL = {"command": "tool"}, {"url": "https://one.example.com/mcp"}
@@ -110,6 +112,7 @@ def taken(odd: Odd) -> Any:
             affects="entries of that form",
             reads=("configuration_name", *odd.reads),
             derive={"configuration_name": lambda seen: seen[1][0].removeprefix(FAILED)} if name == "both" else {},
+            parts=SAID,
         )
         for name, odd in ODD.items()
     ),
@@ -155,6 +158,7 @@ def is_taken(seen: list[Any]) -> bool:
         assumes=lambda seen: seen[:2] == [1, 0],
         relied_on=GUARDED,
         affects="all servers of that configuration",
+        parts=("exit code", "lines on stdout", "what is said"),
     ),
     Claim(
         "codex.bad.app-server",
@@ -171,6 +175,7 @@ def is_taken(seen: list[Any]) -> bool:
             affects="whoever turns strict reading on",
             reads=reads,
             derive=dict.fromkeys(reads, is_taken),
+            parts=SAID,
         )
         for name, says, assumes, reads in (
             ("type", "a key that no version knows is refused", lambda seen: seen[0] == 1, ()),
@@ -228,6 +233,7 @@ NAMES: Mapping[str, str] = {"dot": "a.b", "slash": "a/b", "space": "a b", "empty
             relied_on=("status-codex-name-pattern",),
             affects="servers of such names",
             reads=("server_name_pattern",),
+            parts=SAID,
         )
         for case, name in NAMES.items()
     ),
@@ -258,7 +264,12 @@ TRUSTED = {"trust_level": "trusted"}
     Claim("codex.layer.switch-off", "the project can switch a user's server off", assumes=False),
     Claim("codex.layer.word", "`-c` lies over both", assumes=13.0),
     Claim("codex.layer.word-text", "a `-c` value that is no TOML is a text", assumes="new command"),
-    Claim("codex.layer.mixed", "a project's url over a user's command is an error", reads=("configuration_name",)),
+    Claim(
+        "codex.layer.mixed",
+        "a project's url over a user's command is an error",
+        reads=("configuration_name",),
+        parts=SAID,
+    ),
     Claim("codex.layer.bad-project", "a bad entry of the project ends the run as well", assumes=1),
     Claim("codex.layer.bad-word", "a bad `-c` ends the run", assumes=1),
     Claim("codex.trust.list-untrusted", "`mcp list` passes over the project's file without trust", assumes=["user"]),

@@ -242,6 +242,7 @@ def write(trial: Trial, entries: Mapping[str, dict[str, Any]], **settings: Any) 
         "codex.refresh.again",
         "a refused refresh token: how often it is presented in two starts, and what `mcp list` says then",
         reads=("renewal_needs_issuer",),
+        parts=("how often it is presented, by starts", "what `mcp list` says"),
     ),
     Claim(
         "codex.refresh.wrong-key",
@@ -381,6 +382,7 @@ class RefusesOnce(NamedTuple):
             affects="remote entries with a stored credential",
             reads=("renews_refused",) if name == "call-issuer" else (),
             derive={"renews_refused": lambda seen: seen[-1] == 1} if name == "call-issuer" else {},
+            parts=("how the call ends", "how often a token is asked for"),
         )
         for name, says in (("call", "stored without its issuer"), ("call-issuer", "stored with its issuer"))
     ),

@@ -66,6 +66,7 @@ CASES: Mapping[str, Case] = {
     "503": Case("503", Behaviour(status=503, body="later"), reads=RPC),
     "unset-token": Case("a token whose variable is not set", Behaviour(), {"bearer_token_env_var": "NOT_SET"}),
 }
+TOLD = ("status", "reason", "text")
 TRIED = ("500", "502", "503", "429", "408", "404", "401-bare", "reset")
 NAMES: Mapping[str, str] = {"dot": "bad.name", "space": "bad name", "letter": "nämé", "slash": "a/b", "at": "@a:b"}
 
@@ -117,6 +118,7 @@ def status_claim(name: str, case: Case) -> Claim:
         affects="the status of every server",
         reads=case.reads,
         derive=DERIVED.get(name, {}),
+        parts=TOLD,
     )
 
 
@@ -131,6 +133,7 @@ def status_claim(name: str, case: Case) -> Claim:
             affects="servers with such names",
             reads=("server_name_pattern",),
             derive=DERIVED.get(f"name-{case}", {}),
+            parts=TOLD,
         )
         for case, name in NAMES.items()
     ),

@@ -26,6 +26,7 @@ DERIVED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
             affects="projects with a `.codex/config.toml`",
             reads=reads,
             derive=DERIVED.get(name, {}),
+            parts=("exit code", "the project's server is started", "lines that are recorded", "warnings"),
         )
         for name, says, reads in (
             (

@@ -91,6 +91,7 @@ def beginning(begins: str) -> Any:
             affects="calls of tools",
             reads=tuple(DERIVED.get(name, {})),
             derive=DERIVED.get(name, {}),
+            parts=("what the model reads", "the adapter's own code", "it counts as an error"),
         )
         for name, case in CASES.items()
     ),

@@ -355,6 +355,7 @@ DERIVED: Mapping[str, Mapping[str, Any]] = {
             affects="all entries of such a file",
             reads=tuple(DERIVED.get(name, {})),
             derive=DERIVED.get(name, {}) if name != "blank" else {},
+            parts=("its servers that are there", "the file is told to be lost"),
         )
         for name, (says, _) in TEXTS.items()
     ),
