@@ -310,6 +310,8 @@ class Monitor:
         """Whether whoever wrote had looked, and what it had seen: its look under the lock is the writing's own."""
         who = whose(actor)
         if path.startswith(KEYRING):
+            if self._is_over(chain):
+                return "", ""
             return self._put_back(path) or self._taken_away(actor, path, chain, after)
         under_lock = self._locked.get(actor, self._count)
         looks = [look for look in self._looks.get((who, path), ()) if look.arrival < under_lock]
@@ -331,6 +333,11 @@ class Monitor:
         ):
             return MERGE, ""
         return "", holes.OVERWRITTEN
+
+    def _is_over(self, chain: Chain) -> bool:
+        """Whether the provider has ended a chain: what is taken away of it is good for nothing."""
+        generations = (each for each in self.servers[chain[0]].tokens if each.family == chain[1])
+        return all(each.refresh_revoked for each in generations)
 
     def _put_back(self, path: str) -> tuple[str, str] | None:
         """Whoever asks the keyring publishes what was found, over what has come there meanwhile; None: a removal."""

@@ -370,6 +370,13 @@ def test_whoever_takes_a_newer_pair_out_of_the_keyring_has_to_have_looked(exit_c
     assert scene.monitor.taken_by(("as", 1), 1) == (expected[1] or holes.OVERWRITTEN)
 
 
+def test_what_the_provider_has_ended_may_be_taken_out_of_the_keyring_unseen():
+    scene = rotated(RING)
+    scene.renew(1, "S/claude")
+    assert scene.monitor.attempts[-1].reuse
+    assert take_away(scene) == ("", "")
+
+
 def test_what_comes_into_the_keyring_after_a_look_is_a_race():
     scene = Scene()
     scene.write(RING, 1)

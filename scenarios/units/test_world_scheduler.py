@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.world import World, WorldFault
-from harness.world.model import Calm, Decision, Listed, Outcome, Recording, Seeded, Simulation
+from harness.world.model import Calm, Decision, Fault, Listed, Outcome, Recording, Seeded, Simulation
 from harness.world.model.decisions import RUN, STALL
 from harness.world.model.scheduler import Condition, Point, Scheduler, StepLimit, Wait
 from scenarios.worlds import alone, program, ran
@@ -233,6 +233,21 @@ def test_errors_of_tasks_that_nobody_asked_for_are_collected():
     ended = ran(bodies={"a": body}).ended("a")
     assert ended.exit_code == 0
     assert [str(error) for error in ended.lost] == ["lost"]
+
+
+def test_who_was_killed_before_it_could_ask_has_lost_no_error():
+    async def fails() -> None:
+        raise ValueError("nobody could ask")
+
+    async def body(world: World) -> None:
+        failing = world.tasks.start(fails(), "failing")
+        await world.clock.sleep(1)
+        await world.files.write("/x", b"")
+        failing.result()
+
+    run = ran(bodies={"a": body}, faults=[Fault("kill", label="write /x")])
+    assert run.ended("a").exit_code == -9
+    assert run.ended("a").lost == ()
 
 
 def test_a_program_that_raises_ends_with_1_and_tells_its_error():

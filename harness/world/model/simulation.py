@@ -212,9 +212,10 @@ class Simulation:
         return fault
 
     def ended(self, actor: Actor) -> Ended:
-        """How an actor ended."""
+        """How an actor ended. One that a signal has ended could not ask any more what became of its tasks."""
         main, *others = actor.tasks
-        lost = tuple(task.error for task in others if task.error is not None and not task.observed)
+        could_ask = actor.exit_code is None or actor.exit_code >= 0
+        lost = tuple(task.error for task in others if could_ask and task.error is not None and not task.observed)
         return Ended(actor.exit_code, main.error, lost)
 
     def emit(self, actor: str, name: str, details: dict[str, Any]) -> None:
