@@ -32,6 +32,8 @@ from harness.world.model import Decision, Replayed
 
 FORMAT = "mcp-harness/failure/1"
 SCHEMA_NAME = "failure.schema.json"
+WITHOUT_VALUES = ("const", "required", "additionalProperties")
+"""Rules whose message names keys and what is wanted, and nothing of what the file holds, which may be a secret."""
 SUFFIX = ".failure.toml"
 MOST_DECISIONS = 1_000_000
 LINE_WIDTH = 110
@@ -190,8 +192,9 @@ def read_failure(text: str, name: str = "failure.toml") -> Failure:
     )
     if fault is not None:
         place = ".".join(map(str, fault.absolute_path)) or "the file"
-        what = f"{place}: it breaks the rule `{fault.validator}` of schemas/{SCHEMA_NAME}"
-        raise UserInputError(what, file=name, fix="Take the file as mcp-harness wrote it.")
+        broken = f"it breaks the rule `{fault.validator}` of schemas/{SCHEMA_NAME}"
+        what = fault.message if fault.validator in WITHOUT_VALUES else broken
+        raise UserInputError(f"{place}: {what}", file=name, fix="Take the file as mcp-harness wrote it.")
     try:
         decisions = parse_decisions(tree["decisions"])
     except ValueError as error:

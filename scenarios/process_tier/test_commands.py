@@ -121,4 +121,4 @@ def test_what_cannot_be_kept_anywhere_is_told_before_anything_runs(run, tmp_path
     (tmp_path / "file").write_text("")
     code, out, err = run("--keep", "file/kept")
     assert (code, out) == (2, "")
-    assert "file/kept: cannot be made: Not a directory. Name another folder with --keep." in err
+    assert "file/kept: is a file, not a folder. Name another folder with --keep." in err
