@@ -67,15 +67,15 @@ def a_month() -> Report:
 
 
 def months() -> int:
-    """One month."""
+    """One month; how many days of a session that are."""
     a_month()
-    return 1
+    return SESSIONS * DAYS
 
 
 def main() -> None:
     """One line a case."""
     show("lifecycle on Claude", lifecycles, "runs/s")
-    show(f"{DAYS} days, {SESSIONS} sessions", partial(months), "months/s")
+    show(f"{DAYS} days, {SESSIONS} sessions", partial(months), "session days/s")
 
 
 if __name__ == "__main__":
