@@ -72,6 +72,7 @@ class Monitor:
         self.outlived: set[Chain] = set()
         self.left: dict[tuple[Chain, int], Gone] = {}
         self.dropped: dict[Chain, Gone] = {}
+        self._before: dict[tuple[str, Chain], Held] = {}
         self._reading: dict[str, list[tuple[str, str, int]]] = {}
         self._changing: dict[str, list[str]] = {}
         self._looks: dict[tuple[str, str], list[Look]] = {}
@@ -370,12 +371,14 @@ class Monitor:
         for key, chains in self._rows.items():
             for chain in chains.keys() - now.get(key, {}).keys():
                 self.dropped[chain] = Gone(actor, ROW, self._count)
+                self._before[key, chain] = chains[chain]
                 self._replaced(actor, chain, chains[chain], now.get(key, {}))
         for key, chains in now.items():
             before = self._rows.get(key, {})
             for chain, held in chains.items():
-                if chain in before and held.number < before[chain].number:
-                    self._goes_back(actor, chain, before[chain], held)
+                last = before.get(chain) or self._before.pop((key, chain), None)
+                if last is not None and held.number < last.number:
+                    self._goes_back(actor, chain, last, held)
                 if held.number <= self._retired.get(key, {}).get(chain, NOTHING):
                     told = f"{actor} puts generation {held.number} of {chain[0]} back, which was retired"
                     self.revived.append(Note(actor, told, len(self.stage.events)))

@@ -21,6 +21,8 @@ from harness.scenario.theatre import Evidence, is_runtime
 WRONG = ("fault", "killed", "step.kill", "step.write", "step.remove", "step.edit", "step.provider")
 STATES = ("server.connected", "server.failed", "server.needs_auth", "server.skipped")
 SESSIONS = "sessions"
+SAME_SECONDS = 60.0
+"""An answer is on its way for so long at most: its lifetime counts from when it comes."""
 REQUIRED = "oauth_required_servers"
 
 
@@ -88,8 +90,8 @@ def launches(stage: Evidence) -> Iterator[Launch]:
 def end_of(stage: Evidence, launch: Launch, server: str) -> str | None:
     """What is wrong with the end of a server; empty where nothing is, None where it was not tried."""
     rows = [credential_of(each) for each in stage.rows(CREDENTIALS).values() if each.get("server_name") == server]
-    if any(row.expires_at is None or row.expires_at > launch.at + longest_life(stage) for row in rows):
-        return None  # a lifetime that nobody told, or an untrue one: such a row looks good for ever (seed 002)
+    if any(is_told_too_long(stage, row) for row in rows):
+        return None  # a lifetime that nobody told, or an untrue one: such a row looks good when it is not (seed 002)
     if launch.runtime:
         told = [
             event.name
@@ -109,6 +111,15 @@ def end_of(stage: Evidence, launch: Launch, server: str) -> str | None:
     if any(state_at(row, launch.at).active for row in rows if key in (None, row.credential_key)):
         return "a sign-in is offered that its stored credential keeps from being started"
     return ""
+
+
+def is_told_too_long(stage: Evidence, row: Credential) -> bool:
+    """Whether a row takes its access token for good for longer than its server does."""
+    if row.expires_at is None:
+        return True
+    found = (server.generation(row.access_token) for server in stage.monitor.servers.values())
+    ends = [each.expires_at for each in found if each is not None and each.expires_at is not None]
+    return any(row.expires_at > end + SAME_SECONDS for end in ends)
 
 
 def is_left_out_for_good(stage: Evidence, session: str, server: str, rows: Sequence[Credential]) -> bool:
