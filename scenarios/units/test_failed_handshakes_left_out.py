@@ -327,3 +327,18 @@ def test_a_heal_that_cannot_be_done_changes_no_verdict(monkeypatch):
     run = Handshakes(FILES, [{"files": CLOSED}, {"files": CONNECTED}])
     assert [each["after_seconds"] for each in run.ran.named("session.retry")] == [30]
     assert (run.record, len(run.spawned)) == ({}, 2)
+
+
+@pytest.mark.requirement("failure-record-no-secret-values")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('Raw body: {"access_token": "at-1234", "refresh_t', 'Raw body: {"access_token": "[REDACTED]", "refresh_t'),
+        ('{"access_token":"at-1234","refresh_token":"rt-9', '{"access_token":"[REDACTED]","refresh_token":"[REDACTED]'),
+        (r'"body {\"id_token\":\"eyJ.a.b\"}"', r'"body {\"id_token\":\"[REDACTED]\"}"'),
+        ("access_token=at-1234&token_type=bearer", "access_token=[REDACTED]&token_type=bearer"),
+        ('{"error": "invalid_token", "token_type": "x"}', '{"error": "invalid_token", "token_type": "x"}'),
+    ],
+)
+def test_tokens_that_nobody_has_stored_are_told_by_their_names(text, shown):
+    assert redacted(text, ()) == shown

@@ -6,6 +6,7 @@ failure-record-no-secret-values, failure-static-log-names-variables, gate-static
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,6 +22,13 @@ SHORTEST_SECRET_CHARACTERS = 4
 """Less than that is in every other word."""
 
 TABLES = ("env", "headers")
+TOKEN_MEMBER = re.compile(
+    r"""((?:access_token|refresh_token|id_token|client_secret|registration_access_token)\\*["']?\s*[:=]\s*\\*["']?)"""
+    r"""[^\s"'\\&,}]+"""
+)
+"""A member of a token answer, in JSON (escaped or not, and cut off anywhere) or in a form. Runtimes log such an answer
+as it came where they cannot read it, and then nobody has stored what stands in it.
+"""
 
 
 def credential_variables(entry: Entry | None) -> tuple[str, ...]:
@@ -63,9 +71,14 @@ def is_secret(value: str) -> bool:
 
 
 def redacted(text: str | None, secrets: Iterable[str]) -> str | None:
-    """The text with each of these values replaced, the longest first."""
+    """The text with each of these values replaced, the longest first, and with them what names itself a token."""
     if text is None:
         return None
     for secret in sorted(set(secrets), key=len, reverse=True):
         text = text.replace(secret, REDACTED)
-    return text
+    return without_tokens(text)
+
+
+def without_tokens(text: str) -> str:
+    """The text without the values of tokens that nobody knew before (failure-record-no-secret-values)."""
+    return TOKEN_MEMBER.sub(rf"\g<1>{REDACTED}", text)
