@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Collection
-
 from harness.requirements.manifest import load_manifest
-from harness.requirements.source_tree import find_source_root
 from harness.scenario.document import Document
 from harness.scenario.hints import meant
 from harness.scenario.model import REAL
-
-VARIANTS = "scenarios/variants"
-_DECORATED = re.compile(r"^@(?:variant|proposal)\(.*?^(?:async )?def (\w+)\(", re.MULTILINE | re.DOTALL)
+from harness.scenario.variants import known_variants
 
 
 def check_claims(document: Document) -> None:
@@ -53,16 +46,3 @@ def is_of_session(actor: str, document: Document) -> bool:
     """Whether an actor is named as sessions are."""
     sessions = {step["start"] for step in document.tree.get("step", ()) if "start" in step}
     return actor.partition("#")[0].removeprefix("session ") in sessions
-
-
-@functools.cache
-def known_variants() -> Collection[str]:
-    """The names of all known-bad variants, read from their files and not imported; none without a source tree."""
-    root = find_source_root()
-    if root is None:
-        return frozenset()
-    return frozenset(
-        f"{path.stem}.{name}"
-        for path in (root / VARIANTS).glob("*.py")
-        for name in _DECORATED.findall(path.read_text(encoding="utf-8"))
-    )

@@ -17,7 +17,6 @@ from harness.scenario.hints import few
 
 FOLDER = "scenarios/variants"
 OLD_BUG, PROPOSAL = "old bug", "proposal"
-_PROPOSED = re.compile(r"^@proposal\(.*?^(?:async )?def (\w+)\(", re.MULTILINE | re.DOTALL)
 
 _IN_FORCE: ContextVar[Variant | None] = ContextVar("variant", default=None)
 
@@ -29,19 +28,25 @@ def in_force() -> Variant | None:
 
 def kind_of(name: str) -> str:
     """What a variant is: an old (or plausible) bug, or a proposal, which breaks no rule and closes a hole."""
-    return PROPOSAL if name in proposals() else OLD_BUG
+    return PROPOSAL if name in written_names("proposal") else OLD_BUG
+
+
+def known_variants() -> Collection[str]:
+    """The names of all variants, proposals among them; none without a source tree."""
+    return written_names("variant", "proposal")
 
 
 @functools.cache
-def proposals() -> Collection[str]:
-    """The names of all proposals, read from their files and not imported; none without a source tree."""
+def written_names(*decorators: str) -> Collection[str]:
+    """What has one of these decorators, read from the files and not imported; nothing without a source tree."""
     root = find_source_root()
     if root is None:
         return frozenset()
+    decorated = re.compile(rf"^@(?:{'|'.join(decorators)})\(.*?^(?:async )?def (\w+)\(", re.MULTILINE | re.DOTALL)
     return frozenset(
         f"{path.stem}.{name}"
         for path in (root / FOLDER).glob("*.py")
-        for name in _PROPOSED.findall(path.read_text(encoding="utf-8"))
+        for name in decorated.findall(path.read_text(encoding="utf-8"))
     )
 
 

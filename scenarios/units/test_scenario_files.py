@@ -13,13 +13,14 @@ from fake_servers.mcp.behaviour import CHOICES, Behaviour, Tool
 from harness.errors import UserInputError
 from harness.requirements.source_tree import import_variants, require_source_root
 from harness.requirements.variants import VARIANTS
-from harness.scenario import claims, invariants
+from harness.scenario import invariants
 from harness.scenario.document import schema
 from harness.scenario.granting import NOT_OF_THE_SERVER
 from harness.scenario.model import PackageFacts, Start
 from harness.scenario.positions import positions
 from harness.scenario.production import play
 from harness.scenario.reading import load_scenario, read_scenario
+from harness.scenario.variants import known_variants
 from harness.scenario.verdicts import Verdict
 from harness.world.model import Seeded
 from harness.world.sites import ACTIONS
@@ -264,7 +265,7 @@ def test_a_table_that_changes_nothing_is_a_warning_with_its_line():
 
 def test_known_bad_variants_are_found_without_being_imported():
     import_variants(require_source_root())
-    assert set(claims.known_variants()) == set(VARIANTS)
+    assert set(known_variants()) == set(VARIANTS)
 
 
 def test_the_line_of_a_key_is_found_in_every_way_to_write_it():
