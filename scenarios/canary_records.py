@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fake_runtimes.profile import load_profile
+from harness.canary.checking import Asked, run_canary
 from harness.canary.claims import Claim, chosen
-from harness.canary.judging import alike
-from harness.canary.records import load_record
-from harness.canary.running import measure
-from harness.canary.subject import fake_of
+from harness.canary.installing import parse_wanted
+from harness.canary.judging import Likeness
+from harness.canary.running import untold
 
 
 class Compared(NamedTuple):
@@ -26,17 +25,15 @@ def claims_of(family: str) -> dict[str, Claim]:
 
 
 def compared(label: str, at_a_time: int) -> Compared:
-    """The fake with that profile, asked by so many workers all that it models."""
-    profile = load_profile(label)
-    (measured,) = measure([(fake_of(profile), chosen(profile.runtime))], workers=at_a_time)
-    record = load_record(label)
-    modelled = [name for name, claim in claims_of(profile.runtime).items() if not claim.not_modelled]
-    differing = {
-        name: (record.get(name), measured.observations.get(name))
-        for name in modelled
-        if name not in measured.observations or not alike(record.get(name), measured.observations[name])
-    }
-    return Compared(differing, measured.left)
+    """The fake with that profile, asked by so many workers all that it models, as `canary --fakes` asks it.
+
+    So what differs was asked twice, the second time with no other probe beside it: a busy machine is no difference.
+    """
+    wanted = parse_wanted(label.replace("-", "@", 1))
+    asked = Asked((wanted,), with_real=False, with_fakes=True, workers=at_a_time)
+    (checked,) = run_canary(asked, {}, untold).checked
+    differing = {row.claim.id: (row.before, row.faked) for row in checked.with_likeness(Likeness.DIFFERS)}
+    return Compared(differing, checked.left)
 
 
 def broken(claims: Mapping[str, Claim], record: Mapping[str, Any]) -> set[str]:

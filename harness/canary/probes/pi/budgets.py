@@ -102,7 +102,8 @@ NPX = """#!/bin/sh
 exec "$WITNESS_PYTHON" -IS "$WITNESS" "$NPX_NOTES" '{}'
 """
 TURN_SECONDS = 36.0
-SCALE = 10
+SCALE = 4
+"""So that a tick of the rounding is more than a second of a machine that is busy."""
 
 
 @probe(
@@ -167,14 +168,8 @@ def long_waits(trial: Trial) -> Mapping[str, Any]:
             },
         )
         session(trial, env=environment, limit_seconds=115)
-    began = notes(trial, "clock", "start")[0]["at"]
-    asked = first_asked(trial, began)
-    npx = notes(trial, "npx", "start")
-    return {
-        "pi.wait.default-budget": rough(silent.given_up - silent.began) if silent.given_up else None,
-        "pi.wait.first-request": rough(asked) if asked else None,
-        "pi.wait.resolver": rough((npx[0]["at"] - began) * trial.pace.scale) if npx else None,
-    }
+    waits = fake_waits(trial, urls["silent"]) if trial.subject.is_fake else real_waits(trial, silent)
+    return {f"pi.wait.{name}": None if seconds is None else rough(seconds) for name, seconds in waits.items()}
 
 
 class Told(HttpServer):
@@ -184,23 +179,37 @@ class Told(HttpServer):
         super().__init__(Behaviour(initialize="never"))
 
     @property
-    def began(self) -> float:
-        """When the first request came."""
-        return self.requests[0].at
-
-    @property
-    def given_up(self) -> float | None:
-        """When the next one came: the client finds out what there is at all."""
-        return self.requests[1].at if len(self.requests) > 1 else None
+    def given_up_after(self) -> float | None:
+        """From the first request to the next one, by which the client finds out what there is at all."""
+        return self.requests[1].at - self.requests[0].at if len(self.requests) > 1 else None
 
 
-def first_asked(trial: Trial, began: float) -> float | None:
-    """How long after the servers were started the model was first asked, in seconds of the program's time."""
-    if trial.subject.is_fake:
-        connecting, asked = (trial.events(name)[:1] for name in ("server.connecting", "model.request"))
-        return float(asked[0]["at_seconds"] - connecting[0]["at_seconds"]) if asked and connecting else None
-    requests = trial.models[-1].requests
-    return requests[0].at - began if requests else None
+def real_waits(trial: Trial, silent: Told) -> Mapping[str, float | None]:
+    """How long each wait was, by what the real program was seen to do."""
+    began = notes(trial, "clock", "start")[0]["at"]
+    npx, requests = notes(trial, "npx", "start"), trial.models[-1].requests
+    return {
+        "default-budget": silent.given_up_after,
+        "first-request": requests[0].at - began if requests else None,
+        "resolver": npx[0]["at"] - began if npx else None,
+    }
+
+
+def fake_waits(trial: Trial, silent: str) -> Mapping[str, float | None]:
+    """The same of the fake, by its own clock: its seconds are short here, and those who watch it may come late."""
+    moments = {
+        "default-budget": moment(trial, "request", at=f"POST {silent}"),
+        "first-request": moment(trial, "model.request"),
+        "resolver": moment(trial, "resolver.killed", server="npx"),
+    }
+    began = moment(trial, "server.connecting") or 0.0
+    return {name: None if at is None else at - began for name, at in moments.items()}
+
+
+def moment(trial: Trial, event: str, **details: str) -> float | None:
+    """When the first such event of the fake was over, in seconds of its time."""
+    found = [each for each in trial.events(event) if details.items() <= each["details"].items()]
+    return float(found[0]["at_seconds"]) if found else None
 
 
 def rough(seconds: float) -> int:
