@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.gate.rules import load_rules
+from harness.scenario.model import Scenario
 from harness.scenario.production import Report, play
 from harness.scenario.reading import read_scenario
 
@@ -40,6 +41,16 @@ def short(*parts: str, session: str = SESSION, head: str = HEAD) -> str:
 def played(*parts: str, runtime: str = "claude", session: str = SESSION, **options: Any) -> Report:
     """Play a short scenario."""
     return play(read_scenario(short(*parts, session=session)), runtime, **options)
+
+
+SLOWER = 5
+
+
+def slower(scenario: Scenario) -> Scenario:
+    """The same with more real time for everything: a machine may stand still for half a second, which at the pace of a
+    scenario can be all of a budget.
+    """
+    return scenario._replace(time_scale=scenario.time_scale / SLOWER)
 
 
 def names(report: Report, name: str) -> list[dict[str, Any]]:

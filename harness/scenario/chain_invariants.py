@@ -12,6 +12,7 @@ from harness.scenario.holes import Count, counted
 from harness.scenario.losses import Loss, losses
 from harness.scenario.mishaps import CLIENTS_WAIT_SECONDS
 from harness.scenario.naming import plain
+from harness.scenario.session_runs import is_launch
 from harness.scenario.stores import is_of_a_runtime
 from harness.scenario.theatre import Evidence
 from harness.world.model import Event
@@ -68,13 +69,13 @@ def repeated(stage: Evidence) -> Broken | None:
 
 
 def is_settled(stage: Evidence, attempt: Attempt, since: Sequence[Event]) -> bool:
-    """Whether who presented a token knows what became of it: it never left, or it was answered. A retry of a session
-    is another spawn.
+    """Whether who presented a token knows what became of it: it never left, or it was answered. What a session does
+    after it has started its runtime, or decided to try again, is for another spawn.
     """
     label = f"POST {attempt.url}"
     action, status = "", 0
     for event in since:
-        if event.actor == attempt.actor and event.name == NEW_SPAWN:
+        if event.actor == attempt.actor and (event.name == NEW_SPAWN or (event.name == "spawn" and is_launch(event))):
             return True
         if event.actor != attempt.actor or event.details.get("at") != label or status:
             continue

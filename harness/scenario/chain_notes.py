@@ -43,6 +43,13 @@ class Watched(Protocol):
         """A file's text; None where no file can be read."""
 
 
+class Past(NamedTuple):
+    """All credential rows, by key, as they were from the moment on at which there were so many events."""
+
+    events: int
+    rows: Mapping[str, Mapping[str, Any]]
+
+
 class Attempt(NamedTuple):
     """A refresh token was presented. `held` is what the stores held at that moment, `event` the number of its event.
 

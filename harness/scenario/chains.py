@@ -18,7 +18,19 @@ from fake_servers.oauth.asking import Received
 from harness.reference.credentials.row import TABLE as CREDENTIALS
 from harness.scenario import holes
 from harness.scenario.arrivals import is_kept, sort_of
-from harness.scenario.chain_notes import Attempt, Chain, Chains, Change, Gone, Held, Note, Overwrite, Watched, is_later
+from harness.scenario.chain_notes import (
+    Attempt,
+    Chain,
+    Chains,
+    Change,
+    Gone,
+    Held,
+    Note,
+    Overwrite,
+    Past,
+    Watched,
+    is_later,
+)
 from harness.scenario.duties import Look, duty, seeker_of, seen_in_time
 from harness.scenario.mishaps import befell
 from harness.scenario.naming import OPERATOR, plain
@@ -72,6 +84,7 @@ class Monitor:
         self.outlived: set[Chain] = set()
         self.left: dict[tuple[Chain, int], Gone] = {}
         self.dropped: dict[Chain, Gone] = {}
+        self.pasts: list[Past] = []
         self._before: dict[tuple[str, Chain], Held] = {}
         self._reading: dict[str, list[tuple[str, str, int]]] = {}
         self._changing: dict[str, list[str]] = {}
@@ -94,6 +107,7 @@ class Monitor:
         if self._content is None:
             self._content = {path: raw.decode("utf-8", "replace") for path, raw in self.stage.files() if is_kept(path)}
             self._rows = self._rows_now()
+            self._note_past()
             self.held()
         if self._reading and actor in self._reading:
             self._have_read(actor)
@@ -365,6 +379,7 @@ class Monitor:
     def _committed(self, actor: str) -> None:
         """A row that holds an older generation than before went backwards; one that was retired came back."""
         self._note_retired()
+        self._note_past()
         now = self._rows_now()
         if now == self._rows and not self._retired:
             return  # as after most commits, of other tables
@@ -420,6 +435,17 @@ class Monitor:
                     if row.get("server_name") == event.details.get("server"):
                         self._retired[key] = self._access_chains(row)
         self._told = len(events)
+
+    def _note_past(self) -> None:
+        """The rows as they are, where that is something new."""
+        rows = self.stage.rows(CREDENTIALS)
+        if not self.pasts or rows != self.pasts[-1].rows:
+            self.pasts.append(Past(len(self.stage.events), rows))
+
+    def rows_since(self, event: int) -> list[Mapping[str, Mapping[str, Any]]]:
+        """The credential rows, by key, as they were at an event, and as they became after it."""
+        later = [each.rows for each in self.pasts if each.events > event]
+        return [each.rows for each in self.pasts if each.events <= event][-1:] + later
 
     def _access_chains(self, row: Mapping[str, Any]) -> Mapping[Chain, int]:
         found = ((name, server.generation(str(row.get("access_token")))) for name, server in self.servers.items())

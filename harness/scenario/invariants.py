@@ -73,10 +73,10 @@ def no_secret_shown(run: Run) -> Finding:
     together = "\n".join(shown_at_once(run))  # mostly there is none, and one search tells so
     if not any(form in together for _, form in forms):
         return Finding(name, holds=True)
-    for where, text in shown_texts(run):
+    for where, text, told in shown_texts(run):
         found = next((secret for secret, form in forms if form in text), None)
         if found is not None:
-            return Finding(name, holds=False, detail=f"the value of {found} is in {where}")
+            return Finding(name, holds=False, detail=f"the value of {found} is in {where}", events=told)
     return Finding(name, holds=True)
 
 
@@ -108,13 +108,13 @@ def shown_at_once(run: Run) -> Iterator[str]:
         yield text
 
 
-def shown_texts(run: Run) -> Iterator[tuple[str, str]]:
-    """The same piece by piece, with where it is."""
-    yield from printed_texts(run)
+def shown_texts(run: Run) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    """The same piece by piece, with where it is, and by which event it came to be there, if by one."""
+    yield from ((where, text, ()) for where, text in printed_texts(run))
     for number, event in enumerate(run.events):
         if event.name not in OWN_EVENTS:
-            yield f"event {number} ({event.name})", ENCODER.encode(event.details)
-    yield from stored_texts(run)
+            yield f"event {number} ({event.name})", ENCODER.encode(event.details), (number,)
+    yield from ((where, text, ()) for where, text in stored_texts(run))
 
 
 def printed_texts(run: Run) -> Iterator[tuple[str, str]]:
@@ -307,8 +307,10 @@ def every_end_is_good(run: Run) -> Finding:
     """Once nothing goes wrong any more, each server is connected or waits for exactly one sign-in, which works."""
     name = "every-end-is-good"
     bad = {server for server, behaviour in run.stage.cast.scenario.servers.items() if misbehaves(behaviour)}
-    tested, detail = liveness.stuck(run.stage, bad)
-    return Finding(name, holds=False, detail=detail) if detail else Finding(name, True if tested else None)
+    tested, end = liveness.stuck(run.stage, bad)
+    if end is not None:
+        return Finding(name, holds=False, detail=end.wrong, events=(end.event,))
+    return Finding(name, True if tested else None)
 
 
 def losses_are_named(run: Run) -> Finding:

@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fake_servers.oauth.answers import OK
-from harness.reference.credentials.row import TABLE as CREDENTIALS
 from harness.reference.credentials.row import Credential, credential_of
 from harness.reference.credentials.state import state_at
 from harness.reference.session.rows import degraded
 from harness.scenario.model import Provide
-from harness.scenario.naming import session_of
-from harness.scenario.theatre import Evidence, is_runtime
+from harness.scenario.session_runs import last_runs
+from harness.scenario.theatre import Evidence
 
 WRONG = ("fault", "killed", "step.kill", "step.write", "step.remove", "step.edit", "step.provider")
 STATES = ("server.connected", "server.failed", "server.needs_auth", "server.skipped")
@@ -26,17 +25,31 @@ SAME_SECONDS = 60.0
 REQUIRED = "oauth_required_servers"
 
 
+Rows = Sequence[Credential]
+
+
 class Launch(NamedTuple):
-    """The last launch of a session: when, the runtime's name (empty where it was blocked), which servers block it."""
+    """The last run of a session, if its runtime was started or waits for a sign-in: when that was, and by which event.
+
+    `runtime` is empty where servers block it; `blocked` are these.
+    """
 
     session: str
     at: float
+    event: int
     runtime: str
     blocked: tuple[str, ...] = ()
 
 
-def stuck(stage: Evidence, bad: Collection[str] = ()) -> tuple[bool, str]:
-    """Whether any launch could be judged, and what of it is no good end; empty where all are. `bad` servers fail by
+class End(NamedTuple):
+    """What is wrong with the end of a server, empty where nothing is; `event` is the number of the event that tells."""
+
+    wrong: str
+    event: int
+
+
+def stuck(stage: Evidence, bad: Collection[str] = ()) -> tuple[bool, End | None]:
+    """Whether any launch could be judged, and the first that is no good end; None where all are. `bad` servers fail by
     themselves.
     """
     tested = False
@@ -45,13 +58,13 @@ def stuck(stage: Evidence, bad: Collection[str] = ()) -> tuple[bool, str]:
         if until is None or launch.at < until:
             continue
         for server in stage.cast.protected:
-            judged = end_of(stage, launch, server)
-            if judged is None or server in bad:
+            end = None if server in bad else end_of(stage, launch, server)
+            if end is None:
                 continue
             tested = True
-            if judged:
-                return True, f"{server} in {launch.session}: {judged}"
-    return tested, ""
+            if end.wrong:
+                return True, end._replace(wrong=f"{server} in {launch.session}: {end.wrong}")
+    return tested, None
 
 
 def quiet_from(stage: Evidence) -> float | None:
@@ -75,42 +88,62 @@ def longest_life(stage: Evidence) -> float:
 
 
 def launches(stage: Evidence) -> Iterator[Launch]:
-    """The last of each session."""
-    found: dict[str, Launch] = {}
-    runtimes = {actor.name for actor in stage.actors if is_runtime(actor)}
-    for event in stage.events:
-        session = session_of(event.actor)
-        if event.name == "session.blocked":
-            found[session] = Launch(session, event.at_seconds, "", tuple(event.details["servers"]))
-        elif event.name == "spawn" and event.details["child"] in runtimes:
-            found[session] = Launch(session, event.at_seconds, str(event.details["child"]))
-    yield from found.values()
+    """The last of each session; none of one whose last run came neither to its runtime nor to a sign-in."""
+    for session, run in last_runs(stage.events).items():
+        if run.event is not None and (run.runtime or run.is_blocked):
+            event = stage.events[run.event]
+            blocked = () if run.runtime else tuple(event.details["servers"])
+            yield Launch(session, event.at_seconds, run.event, run.runtime, blocked)
 
 
-def end_of(stage: Evidence, launch: Launch, server: str) -> str | None:
-    """What is wrong with the end of a server; empty where nothing is, None where it was not tried."""
-    rows = [credential_of(each) for each in stage.rows(CREDENTIALS).values() if each.get("server_name") == server]
-    if any(is_told_too_long(stage, row) for row in rows):
+def end_of(stage: Evidence, launch: Launch, server: str) -> End | None:
+    """How a server ended in a launch; None where it was not tried."""
+    pasts = rows_since(stage, launch.event, server)
+    if any(is_told_too_long(stage, row) for row in pasts[0]):
         return None  # a lifetime that nobody told, or an untrue one: such a row looks good when it is not (seed 002)
     if launch.runtime:
         told = [
-            event.name
-            for event in stage.events
+            number
+            for number, event in enumerate(stage.events)
             if event.actor == launch.runtime and event.name in STATES and event.details.get("server") == server
         ]
         if not told:
             return None
-        is_good = told[-1] == STATES[0] or is_left_out_for_good(stage, launch.session, server, rows)
-        return "" if is_good else "it is not connected, and nobody is asked for it"
-    if server not in launch.blocked:
-        return None
+        is_connected = stage.events[told[-1]].name == STATES[0]
+        is_good = is_connected or is_left_out_for_good(stage, launch.session, server, pasts)
+        return End("" if is_good else "it is not connected, and nobody is asked for it", told[-1])
+    return End(wrong_with_offer(stage, launch, server, pasts[0]), launch.event) if server in launch.blocked else None
+
+
+def wrong_with_offer(stage: Evidence, launch: Launch, server: str, rows: Rows) -> str:
+    """What keeps a person from authorizing a server that blocks a session, whose rows were these when it did; or from
+    having done so.
+
+    A row that somebody else makes good later is no obstacle: who clicks then retries the session.
+    """
     offered = [each for each in required(stage, launch.session) if each.get("server_name") == server]
     if len(offered) != 1:
         return f"it is offered {len(offered)} times"
     key = offered[0].get("credential_key")  # another config of the same server has another row
     if any(state_at(row, launch.at).active for row in rows if key in (None, row.credential_key)):
         return "a sign-in is offered that its stored credential keeps from being started"
-    return ""
+    return "it was authorized, and the session goes on waiting" if is_authorized_since(stage, launch, server) else ""
+
+
+def is_authorized_since(stage: Evidence, launch: Launch, server: str) -> bool:
+    """Whether a person has authorized a server from the page of the session since that launch."""
+    page = {"session": launch.session, "server": server}
+    clicked, tabs = False, set[str]()
+    for event in stage.events[launch.event :]:
+        clicked = clicked or (event.name == "step.authorize" and page.items() <= event.details.items())
+        if event.details.get("server") != server:
+            continue
+        if event.name == "oauth.started" and clicked:
+            clicked = False
+            tabs.add(event.actor)
+        elif event.name == "oauth.completed" and event.actor in tabs:
+            return True
+    return False
 
 
 def is_told_too_long(stage: Evidence, row: Credential) -> bool:
@@ -122,13 +155,21 @@ def is_told_too_long(stage: Evidence, row: Credential) -> bool:
     return any(row.expires_at > end + SAME_SECONDS for end in ends)
 
 
-def is_left_out_for_good(stage: Evidence, session: str, server: str, rows: Sequence[Credential]) -> bool:
-    """Whether a session goes on without a server whose grant has ended: of what is left out nobody is asked before the
+def is_left_out_for_good(stage: Evidence, session: str, server: str, pasts: Sequence[Rows]) -> bool:
+    """Whether a session goes on without a server whose grant had ended: of what is left out nobody is asked before the
     next spawn, which finds no credential that could be renewed and blocks.
     """
     now = stage.monitor.stage.now
-    is_dead = bool(rows) and not any(state_at(row, now).can_refresh for row in rows)
-    return is_dead and server in degraded(stage.row(SESSIONS, session) or {})
+    was_dead = any(rows and not any(state_at(row, now).can_refresh for row in rows) for rows in pasts)
+    return was_dead and server in degraded(stage.row(SESSIONS, session) or {})
+
+
+def rows_since(stage: Evidence, event: int, server: str) -> list[Rows]:
+    """The rows of a server as they were at an event, and as they became after it."""
+    return [
+        [credential_of(row) for row in rows.values() if row.get("server_name") == server]
+        for rows in stage.monitor.rows_since(event)
+    ]
 
 
 def required(stage: Evidence, session: str) -> list[Any]:

@@ -20,7 +20,8 @@ NEVER_STARTED = "the runtime was never started"
 class SessionRun(NamedTuple):
     """`process` is the orchestrator's own process of the session, `runtime` the actor that it started; empty: none.
 
-    `why` says why there is none, as far as anything tells; `event` is the number of the event that does.
+    `why` says why there is none, as far as anything tells. `event` is the number of the event that tells it, or of the
+    launch.
     """
 
     process: str
@@ -37,6 +38,13 @@ class SessionRun(NamedTuple):
     def unstarted(self) -> str:
         """That the runtime was never started, and why."""
         return f"{NEVER_STARTED}: {self.why}" if self.why else NEVER_STARTED
+
+
+def last_runs(events: Sequence[Event]) -> dict[str, SessionRun]:
+    """The last run of every session that was started, by its name."""
+    started = (event for event in events if event.name == "step.start" and event.actor == OPERATOR)
+    sessions = dict.fromkeys(str(event.details["session"]) for event in started)
+    return {session: session_runs(events, session)[-1] for session in sessions}
 
 
 def session_runs(events: Sequence[Event], session: str) -> list[SessionRun]:
@@ -65,7 +73,7 @@ def told_by(run: SessionRun, number: int, event: Event) -> SessionRun:
     """A run that has no runtime so far, after one more event of its own process."""
     match event.name:
         case "spawn" if is_launch(event):
-            return SessionRun(run.process, str(event.details["child"]))
+            return SessionRun(run.process, str(event.details["child"]), event=number)
         case "session.blocked":
             return run._replace(why=PARKED, event=number)
         case "session.failed":

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from harness.scenario.agreement import differences
+from harness.scenario.agreement import differences, too_fast
 from harness.scenario.library import load_all
-from harness.scenario.model import PROCESS, Scenario
+from harness.scenario.model import Scenario
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
+from harness.scenario.tiers import PROCESS
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict
-from scenarios.playing import short, told
+from scenarios.playing import short, slower, told
 
 SCENARIOS = {scenario.id: scenario for scenario in load_all() if PROCESS in scenario.tiers}
 LONG = ("113", "pi-hang-hides-others", "deploy-restart-stale-token", "idle-longer-than-the-tokens-life")
@@ -39,9 +40,18 @@ def is_soon(at: int, of: int, scenario: Scenario) -> bool:
     return not scenario.authorizations or of == at % len(scenario.runtimes)
 
 
+RACES = 3
+
+
 def both(scenario, runtime):
-    """The two reports."""
-    return play(scenario, runtime), play(scenario, runtime, tier=PROCESS)
+    """The two reports. Where nothing but waits came out otherwise, the processes get the time that the comparison asks
+    for.
+    """
+    model, processes = play(scenario, runtime), play(scenario, runtime, tier=PROCESS)
+    hint, differing = too_fast(model, processes), differences(model, processes)
+    if hint and differing and all(line.endswith(hint) for line in differing):
+        processes = play(slower(scenario), runtime, tier=PROCESS)
+    return model, processes
 
 
 def test_every_shipped_scenario_claims_real_processes_or_says_why_not():
@@ -62,8 +72,17 @@ def test_a_shipped_scenario_comes_out_the_same(name, runtime):
 def test_an_old_bug_shows_in_real_processes_too(name, bug):
     scenario = SCENARIOS[name]
     with in_place(find_variant(bug)):
-        report = play(scenario, scenario.runtimes[0], tier=PROCESS)
+        report = raced(scenario)
     assert report.verdict in (Verdict.FAIL, Verdict.TIMEOUT), told(report)
+
+
+def raced(scenario):
+    """A report in which the race took place: processes that come too late for it decide nothing, and begin again."""
+    for _ in range(RACES):
+        report = play(scenario, scenario.runtimes[0], tier=PROCESS)
+        if report.verdict is not Verdict.UNTESTABLE:
+            break
+    return report
 
 
 RUNTIMES = ("claude", "codex", "pi")

@@ -59,6 +59,11 @@ class Ran:
         return {key: values for (name, key), values in self.simulation.table.committed.items() if name == table}
 
     @property
+    def lost(self) -> list[BaseException]:
+        """What tasks of any actor raised that nobody asked for: each would have ended its process."""
+        return [error for actor in self.simulation.actors for error in self.simulation.ended(actor).lost]
+
+    @property
     def told(self) -> str:
         """All that events say, as one text: where secrets are hunted."""
         return "\n".join(f"{event.name} {event.details!r}" for event in self.events)

@@ -261,6 +261,15 @@ def test_an_answer_settles_it_whoever_else_asks_is_another_and_so_is_a_new_start
     assert not again(scene, 1, 30, actor="S")
 
 
+@pytest.mark.parametrize(("child", "is_told"), [("S/codex#2", False), ("S/keyctl", True)])
+def test_what_a_session_asks_before_it_starts_its_runtime_again_is_no_repetition(child, is_told):
+    scene = Scene()
+    scene.present(1, "S")
+    scene.tell("S", "spawn", {"child": child, "argv": ["it"]})
+    scene.tell("S", "session.degraded", {"servers": ["a"]})
+    assert bool(again(scene, 1, 1, actor="S")) is is_told
+
+
 # --- entries of others
 
 

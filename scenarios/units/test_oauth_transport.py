@@ -283,6 +283,23 @@ def test_an_answer_that_trickles_for_ever_is_given_up():
     assert run_world(program, servers=trickling.origins()).result == ("timeout", TOTAL_TIMEOUT_SECONDS)
 
 
+@pytest.mark.requirement("flow-trickling-as-bounded")
+def test_an_answer_that_breaks_off_when_it_was_given_up_long_ago_ends_nothing():
+    drops = [StreamEvent(".", after_seconds=20.0)] * 4
+    broken = Answers({f"POST {TOKEN}": Response(200, events=[*drops, StreamEvent(".", after_seconds=1e6)])})
+
+    async def program(world: World) -> str:
+        try:
+            await post_form(world, TOKEN, FORM)
+        except Ambiguous as error:
+            await world.clock.sleep(300.0)
+            return error.reason
+        return "answered"
+
+    ran = run_world(program, servers=broken.origins())
+    assert (ran.result, ran.lost) == ("timeout", [])
+
+
 @pytest.mark.requirement("flow-exchange-only-200", "flow-trickling-as-bounded")
 def test_what_is_longer_than_is_read_holds_nothing_and_its_status_counts():
     """Its beginning could be taken for the whole: a form that is cut off in the middle of a token."""

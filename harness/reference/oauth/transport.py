@@ -115,12 +115,20 @@ async def send(world: World, request: Request) -> Response:
 
     Its connection is there until its server or this process ends: nothing in a world is cancelled.
     """
-    sending = world.tasks.start(exchange(world, request), "request")
+    sending = world.tasks.start(outcome(world, request), "request")
     await world.tasks.wait([sending], timeout_seconds=TOTAL_TIMEOUT_SECONDS)
-    if not sending.done:
-        raise Ambiguous("timeout")
-    response: Response = sending.result()
-    return bounded(response)
+    came: Response | NotSent | Ambiguous = sending.result() if sending.done else Ambiguous("timeout")
+    if isinstance(came, Exception):
+        raise came
+    return bounded(came)
+
+
+async def outcome(world: World, request: Request) -> Response | NotSent | Ambiguous:
+    """What came of it, as a value: an error that comes when nobody waits any more must not end the process."""
+    try:
+        return await exchange(world, request)
+    except (NotSent, Ambiguous) as error:
+        return error
 
 
 def bounded(response: Response) -> Response:
