@@ -1,7 +1,7 @@
-"""The command line `mcp-harness`: one module a command, imported only when that command is invoked.
+"""The command line `mcp-harness`: two modules a command, the first imported only when that command is named.
 
-A command module has `add_arguments(parser)` and `run(args) -> int` (the exit code). Reports go to stdout,
-progress and hints to stderr.
+`arguments.NAME` has `add_arguments(parser)`, which is all that help needs. `NAME` has `run(args) -> int` (the exit
+code), and is imported once the arguments are right. Reports go to stdout, progress and hints to stderr.
 
 Exit codes: 0 clean, 1 findings or failed checks, 2 unusable input or arguments, 3 what was asked for is not
 here, 4 a fault of the harness, 130 interrupted, 141 the reader of stdout went away.
@@ -24,6 +24,8 @@ from harness.cli.ending import Ending
 from harness.errors import UserInputError
 
 PROGRAM = "mcp-harness"
+NEAR = 0.7
+"""How like a command a word must be to be taken for a slip: `replay` and `explain` are less."""
 
 # Grouped by the job of whoever calls; the order is the order of the help.
 COMMANDS: dict[str, dict[str, str]] = {
@@ -76,10 +78,10 @@ def _dispatch(arguments: list[str]) -> int:
     name = arguments[end_of_options]
     if name not in _summaries():
         top.error(f"unknown command {name!r}{_suggestion(name)}")
-    module = importlib.import_module(f"harness.cli.{name}")
     parser = Parser(prog=f"{PROGRAM} {name}", description=f"{_summaries()[name][:1].upper()}{_summaries()[name][1:]}.")
-    module.add_arguments(parser)
-    exit_code: int = module.run(parser.parse_args(arguments[end_of_options + 1 :]))
+    importlib.import_module(f"harness.cli.arguments.{name}").add_arguments(parser)
+    parsed = parser.parse_args(arguments[end_of_options + 1 :])
+    exit_code: int = importlib.import_module(f"harness.cli.{name}").run(parsed)
     return exit_code
 
 
@@ -104,7 +106,7 @@ def _summaries() -> dict[str, str]:
 
 
 def _suggestion(name: str) -> str:
-    near = difflib.get_close_matches(name, _summaries(), n=1)
+    near = difflib.get_close_matches(name, _summaries(), n=1, cutoff=NEAR)
     return f"; did you mean {near[0]!r}?" if near else f"; choose one of {', '.join(_summaries())}"
 
 

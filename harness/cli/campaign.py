@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import signal
 import sys
 import time
@@ -16,41 +17,25 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from harness.cli.arguments.campaign import FAMILIES, FOLDER, MINUTES
 from harness.cli.keeping import keep, try_folder
 from harness.cli.numbers import LARGEST, LONGEST_MINUTES, MOST_PROCESSES, MOST_RUNS, check_number
-from harness.cli.output import add_format, deliver, targets_of
+from harness.cli.output import deliver, targets_of
 from harness.errors import UserInputError
 from harness.inputs.files import display_path, is_there, read_text
-from harness.scenario.campaign import Batch, Tally, run_batch, tally_from
+from harness.next_steps import Step, step_values
+from harness.scenario.campaign import Batch, Kept, Tally, run_batch, tally_from
 from harness.scenario.failure import failure_text
-from harness.scenario.families import Family, families, family_named
+from harness.scenario.families import Family, family_named
 from harness.scenario.timeline import closing
 from harness.scenario.variants import find_variant, in_place
 
 SCHEMA = "mcp-harness/campaign-report/1"
 STATE = "campaign.json"
-FOLDER = "out"
 BATCH_RUNS = 40
-MINUTES = 1.0
 TELL_SECONDS = 5.0
 AHEAD = 2
 """So many batches a process are given out before their answers are needed."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument(
-        "--scenario-family", metavar="NAME", help=f"what to play: {', '.join(families())}; with --resume its own"
-    )
-    length = parser.add_mutually_exclusive_group()
-    length.add_argument("--minutes", type=float, metavar="N", help=f"real time to spend (default: {MINUTES:g})")
-    length.add_argument("--runs", type=int, metavar="N", help="play so many runs, however long that takes")
-    parser.add_argument("--seed", type=int, metavar="N", help="where the seeds of the runs come from (default: 0)")
-    parser.add_argument("--processes", type=int, metavar="N", help="default: one for each core")
-    parser.add_argument("--variant", metavar="NAME", help="with this known-bad variant in place of the right rule")
-    parser.add_argument("--save", metavar="DIR", help=f"keep failures and state there (default: {FOLDER}/FAMILY-seedN)")
-    parser.add_argument("--resume", metavar="DIR", help="go on with the campaign of this folder")
-    add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -95,7 +80,7 @@ def begun(arguments: argparse.Namespace) -> tuple[Tally, Path]:
         try_folder(folder, "--resume")
         return read_tally(folder / STATE), folder
     if arguments.scenario_family is None:
-        raise UserInputError("--scenario-family is missing", fix=f"There are {', '.join(families())}.")
+        raise UserInputError("--scenario-family is missing", fix=f"There are {', '.join(FAMILIES)}.")
     family, seed = family_named(arguments.scenario_family), arguments.seed or 0
     variant = None if arguments.variant is None else find_variant(arguments.variant).name
     folder = Path(arguments.save or f"{FOLDER}/{family.name}-seed{seed}")
@@ -203,9 +188,9 @@ def lines(family: Family, tally: Tally, folder: Path, ended: int) -> Iterator[st
     with_variant = f", with {tally.variant}" if tally.variant else ""
     yield f"{family.name}  {family.says} ({', '.join(family.incidents)}){with_variant}"
     yield ""
-    for kept in sorted(tally.corpus.values(), key=lambda kept: -kept.runs):
+    for kept in by_runs(tally):
         yield f"  FAIL  {kept.runs:>6}x  {kept.says}{f'; {kept.runtime}' if kept.runtime else ''}"
-        yield f"                 first in run {kept.first_run}: mcp-harness run {display_path(folder / kept.file)}"
+        yield f"                 first in run {kept.first_run}: {replaying(kept, folder).command}"
     for mark in tally.unreached(family.marks):
         yield f"  NEVER REACHED  {mark.name}: {mark.says}"
     declared = {mark.name: mark.says for mark in family.marks}
@@ -219,8 +204,30 @@ def lines(family: Family, tally: Tally, folder: Path, ended: int) -> Iterator[st
         f"{tally.failing_runs:,} failed in {len(tally.corpus)} ways; "
         f"{len(family.marks) - len(tally.unreached(family.marks))}/{len(family.marks)} marks reached; "
         f"{rate(tally.runs, tally.seconds)} runs and {rate(tally.steps, tally.seconds)} steps a second; "
-        f"{tally.seconds:.1f} s; seed {tally.seed}; exit {ended}   (go on: --resume {display_path(folder)})"
+        f"{tally.seconds:.1f} s; seed {tally.seed}; exit {ended}   (go on: {resuming(folder).command})"
     )
+
+
+def replaying(kept: Kept, folder: Path) -> Step:
+    """How to play a failure again."""
+    file = shlex.quote(display_path(folder / kept.file))
+    return Step(f"mcp-harness run {file}", f"what fell first in run {kept.first_run}")
+
+
+def resuming(folder: Path) -> Step:
+    """How to go on."""
+    return Step(f"mcp-harness campaign --resume {shlex.quote(display_path(folder))}", "goes on with it")
+
+
+def next_steps(tally: Tally, folder: Path) -> Iterator[Step]:
+    """What to do now: play each failure again, or go on."""
+    yield from (replaying(kept, folder) for kept in by_runs(tally))
+    yield resuming(folder)
+
+
+def by_runs(tally: Tally) -> list[Kept]:
+    """The ways to fail, the most frequent first."""
+    return sorted(tally.corpus.values(), key=lambda kept: -kept.runs)
 
 
 def document(family: Family, tally: Tally, folder: Path, ended: int) -> dict[str, Any]:
@@ -240,5 +247,6 @@ def document(family: Family, tally: Tally, folder: Path, ended: int) -> dict[str
             {"name": mark.name, "says": mark.says, "runs": tally.marks.get(mark.name, 0)} for mark in family.marks
         ],
         "holes": {name: walked._asdict() for name, walked in sorted(tally.holes.items())},
+        "next": step_values(next_steps(tally, folder)),
         "exit_code": ended,
     }

@@ -14,7 +14,7 @@ from harness.requirements.manifest import Manifest, load_manifest
 from harness.requirements.matrix import Fault, Matrix
 from harness.requirements.source_tree import find_source_root
 from harness.scenario.library import load_all
-from harness.scenario.model import TIERS
+from harness.scenario.tiers import TIERS
 
 REPORT_SCHEMA = "mcp-harness/requirements-report/1"
 LIST_SCHEMA = "mcp-harness/requirements-list/1"

@@ -12,13 +12,13 @@ from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree
 
+from harness.cli.arguments.dev import VECTOR_FORMATS
 from harness.cli.output import TEXT_OR_JSON, deliver, targets_of
 from harness.errors import HarnessFault, UserInputError
 from harness.vectors.checking import Report, check
 from harness.vectors.loading import TABLE_FILE, case_files, load_operations, registered, table
 from harness.vectors.reading import Read, read_vectors
 
-VECTOR_FORMATS = (*TEXT_OR_JSON, "junit")
 LIST_SCHEMA = "mcp-harness/vectors-list/1"
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

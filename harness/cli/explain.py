@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-WHAT = (
-    "what a report names: a rule of the gate (MH203), a requirement (prepare-canary-budgets), a claim of the canary "
-    "(codex.wait.optional), a line of a profile (optional_grace_ms), a scenario (702), an invariant "
-    "(losses-are-named), an accepted hole (answer-lost), a known-bad variant (chains.nothing_is_adopted), an incident "
-    "(#702) or a bug (openai/codex#17265), a version, a family, a mark, a probe, an area, an operation of the test "
-    "vectors; without one: list the rules of the gate"
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("ids", nargs="*", metavar="ID", help=WHAT)
+from harness.cli.explaining.kinds import explained, rules
+from harness.cli.output import columns
+from harness.report.wrapping import fitting
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was asked for, or the list of all rules of the gate. Raises UserInputError."""
-    from harness.cli.explaining.kinds import explained, rules  # the help of the command does without
-
     if arguments.ids:
-        print("\n\n".join([explained(text) for text in arguments.ids]))
+        with fitting(columns()):
+            print("\n\n".join([explained(text) for text in arguments.ids]))
     else:
         print("\n".join(f"{rule.id}  {rule.severity:<8} {rule.title}" for rule in rules()))
     return 0

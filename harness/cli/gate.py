@@ -10,76 +10,32 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.cli.arguments.gate import GATE_FORMATS, OUT
 from harness.cli.keeping import try_folder
-from harness.cli.output import TEXT, add_format, targets_of
+from harness.cli.output import TEXT, columns, targets_of
 from harness.errors import UserInputError
 from harness.gate.assemble import Assembled, GateOptions, assemble
-from harness.gate.battery.results import QUICK_ENTRIES, Mode
+from harness.gate.battery.results import Mode
 from harness.gate.engine import run_gate
 from harness.gate.events import Event, Finished, Found
 from harness.gate.fixes import Fixes, fix_everything
 from harness.gate.rule import RULES
 from harness.inputs.document import BYTE_ORDER_MARK
 from harness.inputs.files import display_path, replace_text
-from harness.report.formats import Target, load_formats, write_reports
+from harness.report.formats import Target, write_reports
 from harness.report.masking import mask
 from harness.report.safety import visible
 
-_DEFAULT_OUT = "out"
 _MOST_NAMED = 20
 """So many fixed findings are named."""
 _PATIENCE_SECONDS = 2.0
 """How long nothing is said of the battery's progress, and how often from then on."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument(
-        "catalog", nargs="?", metavar="CATALOG", help="the mcp.json (default: the nearest one, upwards)"
-    )
-    parser.add_argument("--base", metavar="FILE|REF", help="judge what changes against a file or a git revision")
-    parser.add_argument(
-        "--all", action="store_true", dest="every_entry", help="with --base: judge untouched entries too"
-    )
-    parser.add_argument("--roots", metavar="FILE", help="the agent roots (default: roots.json beside the catalog)")
-    parser.add_argument(
-        "--runtime",
-        action="append",
-        default=[],
-        metavar="NAME[@VERSION]",
-        help="claude, codex or pi, a version of one, or all; repeatable (default: the three pinned versions)",
-    )
-    secrets = parser.add_mutually_exclusive_group()
-    secrets.add_argument("--secrets", metavar="FILE", help="NAME=value lines or a JSON object; values are never shown")
-    secrets.add_argument("--known-secrets", metavar="FILE", help="names of the secrets that exist, one a line")
-    parser.add_argument("--tools", metavar="FILE", help='tool names by server, {"server": ["tool", ...]}')
-    parser.add_argument(
-        "--fail-on", choices=("error", "warning", "note"), help="what makes the exit code 1 (default: error)"
-    )
-    add_format(parser, load_formats())
-    parser.add_argument(
-        "--battery",
-        choices=[mode.value for mode in Mode],
-        default=Mode.QUICK.value,
-        help=f"try faults on every entry (full), above {QUICK_ENTRIES} entries on one of each shape and on the others"
-        " once (quick, the default), or not at all (off)",
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", default=_DEFAULT_OUT, help="where scenario files of findings go (default: out)"
-    )
-    change = parser.add_mutually_exclusive_group()
-    change.add_argument(
-        "--fix", action="store_true", help="write the fixes that need no decision, then judge the result"
-    )
-    change.add_argument(
-        "--diff", action="store_true", help="show those fixes as a diff instead; exit 1 if there are any"
-    )
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Run the gate and write its reports. Returns the exit code."""
     began = time.monotonic()
-    targets = targets_of(arguments.format, load_formats())
+    targets = targets_of(arguments.format, GATE_FORMATS)
     options = GateOptions(
         catalog=arguments.catalog,
         base=arguments.base,
@@ -91,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         fail_on=arguments.fail_on,
         every_entry=arguments.every_entry,
     )
-    if arguments.out != _DEFAULT_OUT:
+    if arguments.out != OUT:
         try_folder(Path(arguments.out), "--out")
     assembled = assemble(options, today=_today())
     _spare_inputs(targets, options, assembled.path)
@@ -106,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         finished = fixes.finished._replace(seconds=time.monotonic() - began)
         events = [*fixes.events[:-1], finished]
     events = write_proofs(events, Path(arguments.out))
-    _write_stdout(write_reports(events, targets, RULES.get), targets)
+    _write_stdout(write_reports(events, targets, RULES.get, columns()), targets)
     last = events[-1]
     return last.exit_code if isinstance(last, Finished) else 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -38,11 +39,18 @@ def targets_of(texts: Sequence[str], formats: Sequence[str] = TEXT_OR_JSON) -> l
 def deliver(targets: Sequence[Target], render: Callable[[str], str]) -> None:
     """Write the report to each place; `render` gives it in a format. Raises UserInputError."""
     from harness.report.formats import write_text  # as above
+    from harness.report.wrapping import fitting
 
     for target in targets:
-        text = render(target.format)
+        with fitting(columns() if target.path is None else None):
+            text = render(target.format)
         text = text if text.endswith("\n") else f"{text}\n"
         if target.path is None:
             sys.stdout.write(text)
         else:
             write_text(target.path, text)
+
+
+def columns() -> int | None:
+    """The columns of the terminal that standard output is; None where it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from harness.cli.keeping import keep, require_new, try_folder
 from harness.cli.numbers import LARGEST, check_number
-from harness.cli.output import add_format, deliver, targets_of
+from harness.cli.output import deliver, targets_of
 from harness.errors import UserInputError
 from harness.gate.spawn import Runtime, runtime_asked, runtime_named
 from harness.inputs.files import display_path, read_text
@@ -31,11 +31,12 @@ from harness.scenario.failure import (
     replay,
 )
 from harness.scenario.library import find
-from harness.scenario.model import MODEL, REAL, TIERS, Scenario
+from harness.scenario.model import Scenario
 from harness.scenario.next_steps import FAILED, Again
 from harness.scenario.production import Report, is_claimed, play
 from harness.scenario.reading import EXAMPLE, load_scenario
 from harness.scenario.rendering import run_document
+from harness.scenario.tiers import MODEL, REAL, TIERS
 from harness.scenario.timeline import CALM, points, texts
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict, worst
@@ -63,42 +64,6 @@ class Played(NamedTuple):
     skipped: tuple[str, ...] = ()
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument(
-        "scenario", metavar="FILE|ID", help="a scenario file, a failure file, or the id of a shipped scenario (702)"
-    )
-    parser.add_argument(
-        "--runtime",
-        action="append",
-        metavar="NAME[@VERSION]",
-        help="on this runtime alone; repeatable (default: each that the scenario names)",
-    )
-    parser.add_argument(
-        "--tier",
-        action="append",
-        choices=TIERS,
-        help="model: in memory and virtual time (default); process: real processes, files and sockets; "
-        "real: the real runtime among them; given twice, the two outcomes are compared",
-    )
-    choices = parser.add_mutually_exclusive_group()
-    choices.add_argument(
-        "--seed", type=int, metavar="N", help="draw what runs first, stalls and strikes from this seed"
-    )
-    choices.add_argument("--decisions", metavar="FILE", help="replay these decisions strictly")
-    parser.add_argument("--variant", metavar="NAME", help="with this known-bad variant in place of the right rule")
-    parser.add_argument(
-        "--points", action="store_true", help="list every switch point first: what `at` of a hold or a fault may be"
-    )
-    parser.add_argument("--save", metavar="DIR", help="write a failure file there for each run that fails")
-    parser.add_argument(
-        "--keep",
-        metavar="DIR",
-        help="write all files of each run there, the rows of its store, and what each process printed, secrets masked",
-    )
-    add_format(parser)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """0 pass, 1 it fails, 2 unusable or not about that runtime, 3 something is missing, 4 a fault of the harness."""
     targets = targets_of(arguments.format)
@@ -107,9 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
     is_failure = is_failure_text(read_text(path, EXAMPLE))
     played = play_failure(path, arguments) if is_failure else play_scenario(path, arguments)
     verdict = worst([report.verdict for report, _ in played.reports] + [Verdict.FAIL for _ in played.disputed])
+    again = asked_again(arguments)
     in_format = {
-        "json": lambda: as_json(played, verdict),
-        "text": lambda: as_text(played, asked_again(arguments), with_points=arguments.points),
+        "json": lambda: as_json(played, verdict, again),
+        "text": lambda: as_text(played, again, with_points=arguments.points),
     }
     deliver(targets, lambda name: in_format[name]())
     for line in hints(played, arguments.save, arguments.keep):
@@ -257,7 +223,7 @@ def as_text(played: Played, again: Again, *, with_points: bool) -> str:
     return "\n".join(visible(without_secrets(line, played.scenario)) for line in lines)
 
 
-def as_json(played: Played, verdict: Verdict) -> str:
+def as_json(played: Played, verdict: Verdict, again: Again) -> str:
     """The document, indented by two."""
     document = run_document(
         played.reports,
@@ -266,6 +232,7 @@ def as_json(played: Played, verdict: Verdict) -> str:
         disputed=played.disputed,
         verdict=verdict,
         exit_code=verdict.exit_code,
+        again=again,
     )
     return json.dumps(masked(document, played.scenario), indent=2, allow_nan=False)
 

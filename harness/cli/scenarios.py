@@ -6,25 +6,12 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from harness.cli.output import add_format, deliver, targets_of
+from harness.cli.output import deliver, targets_of
 from harness.errors import UserInputError
 from harness.scenario.hints import meant
 from harness.scenario.library import load_all
 from harness.scenario.model import Scenario
 from harness.scenario.rendering import list_document
-
-WIDTH = 100
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="WORD",
-        help="only those with such a word in their id, title, incidents, requirements, runtimes or old bugs",
-    )
-    add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

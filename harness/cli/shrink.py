@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,9 +14,10 @@ from typing import Any, NamedTuple
 
 from harness.cli.keeping import keep, try_folder
 from harness.cli.numbers import LONGEST_MINUTES, check_number
-from harness.cli.output import add_format, deliver, targets_of
+from harness.cli.output import deliver, targets_of
 from harness.gate.spawn import runtime_asked
 from harness.inputs.files import display_path
+from harness.next_steps import Step, step_values
 from harness.requirements.patching import Patch
 from harness.requirements.variants import Variant
 from harness.scenario.failure import SUFFIX, Failure, failure_text, load_failure
@@ -27,7 +29,6 @@ from harness.scenario.trees import Tree
 from harness.scenario.variants import find_variant
 
 SCHEMA = "mcp-harness/shrink-report/1"
-SECONDS = 10.0
 SMALL = ".small"
 
 
@@ -44,22 +45,6 @@ class Result(NamedTuple):
     scenario: str
     seconds: float
     others: tuple[Signature, ...] = ()
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
-    parser.add_argument("failure", metavar="FILE", help="a failure file (*.failure.toml), or one already made smaller")
-    parser.add_argument(
-        "--seconds", type=float, default=SECONDS, metavar="N", help=f"real time to spend (default: {SECONDS:g})"
-    )
-    parser.add_argument(
-        "--keep",
-        metavar="RULE|WHO",
-        help="which of several failures of the run to keep: a part of the rule's name, or of whom it fell on "
-        "(default: what FILE says, which is the gravest: a broken invariant before an expectation)",
-    )
-    parser.add_argument("--save", metavar="DIR", help="write the results there (default: beside FILE)")
-    add_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -178,9 +163,9 @@ def lines(result: Result) -> Iterator[str]:
     yield f"  parts of the scenario   {before.parts:>5} -> {after.parts}"
     yield f"  choices that count      {before.choices:>5} -> {after.choices}"
     yield f"  steps of the run        {before.steps:>5} -> {after.steps}"
-    yield f"  smaller failure   mcp-harness run {result.small}"
+    yield f"  smaller failure   {replaying(result).command}"
     if proposal is not None:
-        yield f"  without choices   mcp-harness run {result.scenario}{variant_option(shrunk.failure)}"
+        yield f"  without choices   {without_choices(result).command}"
         yield from (f"    {word}" for word in proposal.fixed)
         yield from (f"    {hold_words(hold)}" for hold in proposal.holds)
     else:
@@ -189,8 +174,33 @@ def lines(result: Result) -> Iterator[str]:
     yield (
         f"{state}  {after.parts} parts, {after.choices} choices; {shrunk.runs} runs to shrink, "
         f"{proposal.runs if proposal else 'no'} for holds; {result.seconds:.1f} s; found {origin(result.found)}; exit 0"
-        + ("" if shrunk.failure.minimal else f"   (the time was over: go on with mcp-harness shrink {result.small})")
+        + ("" if shrunk.failure.minimal else f"   (the time was over: go on with {going_on(result).command})")
     )
+
+
+def next_steps(result: Result) -> Iterator[Step]:
+    """What to do now."""
+    yield replaying(result)
+    if result.proposal is not None:
+        yield without_choices(result)
+    if not result.shrunk.failure.minimal:
+        yield going_on(result)
+
+
+def replaying(result: Result) -> Step:
+    """The smaller failure again."""
+    return Step(f"mcp-harness run {shlex.quote(result.small)}", "the smaller failure, choice by choice")
+
+
+def without_choices(result: Result) -> Step:
+    """The scenario that was found."""
+    command = f"mcp-harness run {shlex.quote(result.scenario)}{variant_option(result.shrunk.failure)}"
+    return Step(command, "the same without any choice")
+
+
+def going_on(result: Result) -> Step:
+    """Shrinking that was not done in time."""
+    return Step(f"mcp-harness shrink {shlex.quote(result.small)}", "the time was over: goes on")
 
 
 def variant_option(failure: Failure) -> str:
@@ -221,5 +231,6 @@ def document(result: Result) -> dict[str, Any]:
         "fixed": list(proposal.fixed) if proposal else [],
         "holds": [dict(hold) for hold in proposal.holds] if proposal else [],
         "seconds": round(result.seconds, 3),
+        "next": step_values(next_steps(result)),
         "exit_code": 0,
     }

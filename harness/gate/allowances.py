@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from harness.gate.model import Allowance, Finding, Place, Severity
 from harness.gate.rule import COMPARISON_CHECKS, RULES, Asked, Rule
@@ -34,6 +34,20 @@ EXPIRED = Rule(
 RULES.update({rule.id: rule for rule in (STALE, EXPIRED)})
 
 
+Elsewhere = Callable[[Sequence[Allow]], Iterable[Finding]]
+"""What the rules of some allowances find on the runtimes that a run does not judge."""
+
+
+def is_about(allow: Allow, finding: Finding) -> bool:
+    """Whether an allowance is for this finding."""
+    return allow.rule == finding.rule and allow.entry in (None, finding.entry)
+
+
+def subject(allow: Allow) -> str:
+    """What an allowance is for, in words."""
+    return f"{allow.rule} {allow.entry or 'on any entry'}"
+
+
 class AllowanceBook:
     """Applies allowances to findings and remembers which were of use."""
 
@@ -43,11 +57,7 @@ class AllowanceBook:
 
     def apply(self, finding: Finding) -> Finding:
         """The finding, marked as allowed where an entry covers it."""
-        matching = [
-            index
-            for index, allow in enumerate(self._settings.allow)
-            if allow.rule == finding.rule and allow.entry in (None, finding.entry)
-        ]
+        matching = [index for index, allow in enumerate(self._settings.allow) if is_about(allow, finding)]
         self._used.update(matching)
         valid = [index for index in matching if not self._over(self._settings.allow[index])]
         if not valid:
@@ -63,13 +73,15 @@ class AllowanceBook:
         judged: frozenset[str],
         altered: frozenset[str] = frozenset(),
         asked: Collection[Asked] = tuple(Asked),
+        elsewhere: Elsewhere = lambda _unused: (),
     ) -> Iterator[Finding]:
         """Findings about allowances: over ones always, stale ones only where the run could have used them.
 
         A rule on changes could have, where the entry was `altered`, one that is not always asked, if it was `asked`.
+        What lets something pass `elsewhere` is about a runtime that was not judged.
         """
+        unused: list[int] = []
         for index, allow in enumerate(self._settings.allow):
-            subject = f"{allow.rule} {allow.entry or 'on any entry'}"
             rule = RULES.get(allow.rule)
             could_use = whole_catalog or allow.entry in judged
             if allow.rule in COMPARISON_CHECKS:
@@ -77,10 +89,16 @@ class AllowanceBook:
             elif rule is not None and rule.asked not in asked:
                 could_use = False
             if self._over(allow):
-                yield self._finding(EXPIRED, index, f"the allowance for {subject} ended on {allow.until}")
+                yield self._finding(EXPIRED, index, f"the allowance for {subject(allow)} ended on {allow.until}")
             elif index not in self._used and could_use:
+                unused.append(index)
+        allowances = [self._settings.allow[index] for index in unused]
+        found = tuple(elsewhere(allowances)) if allowances else ()
+        for index, allow in zip(unused, allowances, strict=True):
+            if not any(is_about(allow, finding) for finding in found):
+                rule = RULES.get(allow.rule)
                 why = f" ({rule.not_allowable})" if rule is not None and rule.not_allowable else ""
-                yield self._finding(STALE, index, f"the allowance for {subject} matches no finding{why}")
+                yield self._finding(STALE, index, f"the allowance for {subject(allow)} matches no finding{why}")
 
     def _over(self, allow: Allow) -> bool:
         return allow.until is not None and allow.until < self._today

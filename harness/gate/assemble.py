@@ -77,7 +77,17 @@ def assemble(options: GateOptions, today: datetime.date) -> Assembled:
     )
     base = _base(options.base, path, roots_path, context) if options.base is not None else None
     fail_on = Severity(options.fail_on or settings.fail_on or Severity.ERROR)
-    request = GateRequest(context, base, settings, pinned, fail_on, options.every_entry, today, folder_in_repository())
+    request = GateRequest(
+        context,
+        base,
+        settings,
+        pinned,
+        fail_on,
+        options.every_entry,
+        today,
+        folder_in_repository(),
+        unjudged=_unjudged(settings, runtimes),
+    )
     return Assembled(request, path)
 
 
@@ -142,6 +152,14 @@ def _runtimes(named: tuple[str, ...], where: str) -> tuple[tuple[Runtime, ...], 
     ]
     runtimes = tuple(dict.fromkeys(runtime_asked(text, where) for text in texts))
     return runtimes, {runtime.profile.name for runtime in runtimes} == set(PINNED.values())
+
+
+def _unjudged(settings: Settings, judged: tuple[Runtime, ...]) -> tuple[Runtime, ...]:
+    """The runtimes that an allowance may be about though this run does not judge them: those of the settings, else
+    all that there are.
+    """
+    named, _ = _runtimes(settings.runtimes or (EVERY_RUNTIME,), f"{settings.file}: runtimes")
+    return tuple(runtime for runtime in named if runtime not in judged)
 
 
 def _secrets(options: GateOptions, settings: Settings) -> SecretKnowledge:

@@ -101,9 +101,16 @@ class Context:
 
     def with_document(self, document: Document) -> Context:
         """The same run over another text of the catalog."""
+        return self._like(document, self.runtimes)
+
+    def on(self, runtimes: tuple[Runtime, ...]) -> Context:
+        """The same catalog, judged for other runtimes."""
+        return self._like(self.document, runtimes)
+
+    def _like(self, document: Document, runtimes: tuple[Runtime, ...]) -> Context:
         return Context(
             document,
-            runtimes=self.runtimes,
+            runtimes=runtimes,
             roots_document=self.roots_document,
             secrets=self.secrets,
             tools=self.tools,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.gate.allowances import AllowanceBook
@@ -20,8 +20,9 @@ from harness.gate.model import Finding, Severity
 from harness.gate.places import place
 from harness.gate.rule import CATALOG_CHECKS, COMPARISON_CHECKS, ENTRY_CHECKS, RULES, Asked, Comparison, Hit
 from harness.gate.rules import load_rules
+from harness.gate.spawn import Runtime
 from harness.inputs.document import Pointer, pointer_text
-from harness.inputs.settings import Settings
+from harness.inputs.settings import Allow, Settings
 
 _SEED = 0  # nothing is drawn: the battery's spawns are the calmest runs
 
@@ -37,7 +38,8 @@ class Base(NamedTuple):
 class GateRequest(NamedTuple):
     """One run. `today` decides which allowances are over; `every_entry` judges untouched ones too.
 
-    `folder`: see `Started`. `battery` says how many faults are tried, `progress` hears of it.
+    `folder`: see `Started`. `battery` says how many faults are tried, `progress` hears of it. `unjudged` are the
+    runtimes that an allowance may be about besides.
     """
 
     context: Context
@@ -50,6 +52,7 @@ class GateRequest(NamedTuple):
     folder: str = ""
     battery: Mode = Mode.OFF
     progress: Progress = no_progress
+    unjudged: tuple[Runtime, ...] = ()
 
 
 def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iterator[Event]:
@@ -87,6 +90,7 @@ def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iter
         judged=touched | gone,
         altered=_altered(context, base) | gone,
         asked=tuple(_asked(context)),
+        elsewhere=lambda unused: _elsewhere(request, touched, unused),
     )
     yield from map(Found, sorted(findings, key=lambda finding: worst_first(finding, context.document.name)))
     if context.trial is not None:
@@ -149,6 +153,19 @@ def _findings(context: Context, compared: Base | None, base: Base | None, touche
         is_new = not known.holds(said)
         if compared is None or said.entries & touched or is_new:
             yield anchored(said, context, touched)._replace(new=is_new if base else None)
+
+
+def _elsewhere(request: GateRequest, touched: frozenset[str], unused: Sequence[Allow]) -> Iterator[Finding]:
+    """What there is on the runtimes that are not judged, as far as these allowances could be for it."""
+    if not request.unjudged:
+        return
+    context = request.context.on(request.unjudged)
+    base = request.base and request.base._replace(context=request.base.context.on(request.unjudged))
+    entries = touched if any(allow.entry is None for allow in unused) else touched & {allow.entry for allow in unused}
+    if any(RULES[allow.rule].asked is Asked.WITH_FAULTS for allow in unused):
+        struck = [name for name in context.entries if name in entries]
+        context.trial = try_faults(context, {}, struck, request.battery, no_progress)
+    yield from _findings(context, None if request.every_entry else base, base, entries)
 
 
 def anchored(said: CatalogWide, context: Context, touched: frozenset[str]) -> Finding:

@@ -18,6 +18,7 @@ from harness.errors import UserInputError
 from harness.gate.events import Event
 from harness.gate.rule import Rule
 from harness.report.masking import masked
+from harness.report.wrapping import fitting
 
 RuleLookup = Callable[[str], Rule | None]
 """From a rule's id to what the rule says about itself (None: unknown)."""
@@ -93,9 +94,12 @@ def check_targets(targets: Sequence[Target]) -> None:
             )
 
 
-def write_reports(events: Sequence[Event], targets: Sequence[Target], rules: RuleLookup) -> str:
+def write_reports(
+    events: Sequence[Event], targets: Sequence[Target], rules: RuleLookup, columns: int | None = None
+) -> str:
     """Write each report to its file and return the text for standard output ("" when no target goes there).
 
+    `columns` are those of the terminal that standard output is, None where it is none.
     A file is replaced as a whole or not at all. Raises UserInputError when it cannot be written.
     """
     check_targets(targets)
@@ -103,7 +107,8 @@ def write_reports(events: Sequence[Event], targets: Sequence[Target], rules: Rul
     stream = masked(events)
     to_stdout = ""
     for target in targets:
-        text = FORMATS[target.format](stream, rules)
+        with fitting(columns if target.path is None else None):
+            text = FORMATS[target.format](stream, rules)
         if target.path is None:
             to_stdout = text
         else:

@@ -19,6 +19,9 @@ from harness.report.summary import caution, sentence
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT = "%SRCROOT%"
 FINGERPRINT = "mcpHarness/v1"
+"""A name of our own: `primaryLocationLineHash`, which code scanning reads, is worked out from the lines by the action
+that uploads, and it warns of every value that differs.
+"""
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -77,11 +80,21 @@ def _result(run: Run, finding: Finding, rule_index: int) -> dict[str, Any]:
         "locations": [_location(finding)],
         "partialFingerprints": {FINGERPRINT: finding.fingerprint},
     }
+    if run.started.base is not None:
+        result["baselineState"] = _state(finding)
     if finding.edits:
         result["fixes"] = [_fix(finding)]
     if run.allowed:  # the standard wants the list on all results of a run or on none
         result["suppressions"] = _suppressions(finding)
     return result
+
+
+def _state(finding: Finding) -> str:
+    """What the change has to do with it: all results of a run say so, or none.
+
+    What is there no more is no result: code scanning looks at no state, and would raise an alert for what was mended.
+    """
+    return "new" if finding.new else "unchanged"
 
 
 def _message(text: str) -> str:

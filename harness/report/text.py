@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -13,8 +12,7 @@ from harness.report.run import Run, gather
 from harness.report.safety import display_width, pad, shorten, visible
 from harness.report.summary import KNOWN_OF_RUNTIMES, caution, faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, NO_NEED, Row, Table, entry_table
-
-WIDTH = 100
+from harness.report.wrapping import width, wrapped
 
 MAXIMUM_FINDINGS_OF_A_RULE = 200
 MAXIMUM_CHANGES = 100
@@ -25,6 +23,8 @@ _LEGEND_LATE = "late: its tools miss the first model request"
 _LEGEND_UNSEEN = "unseen: no model request ever lists its tools"
 _NARROWEST_LABEL = 24
 _NARROWEST_CELL = 9
+_NARROWEST_NEEDS = 20
+"""With less room than this beside the cells, what is needed stands below them."""
 _GAP = 1
 _WIDEST_PLACE = 40
 _WIDEST_CHANGE_NAME = 24
@@ -35,7 +35,7 @@ _LABEL_WIDTH = 19
 def render(events: Sequence[Event], rules: RuleLookup) -> str:  # noqa: ARG001 - the rules' own texts are for `explain`
     """The whole report; the last line says verdict, counts, time, seed and exit code."""
     run = gather(events)
-    head = [*_wrap("", heading(run), "  "), *(_wrap("  note: ", caution(run), "    ") if caution(run) else ())]
+    head = [*wrapped("", heading(run), "  "), *(wrapped("  note: ", caution(run), "    ") if caution(run) else ())]
     blocks = [head, _table(run), list(_findings(run))]
     if run.started.base is not None:
         blocks.append([*_changes(run.changes), *_plans(run)])
@@ -50,18 +50,6 @@ def _harmless(line: str) -> str:
 
 def _looks_like_a_command(line: str) -> bool:
     return line.lstrip().startswith("::") or "##[" in line
-
-
-def _wrap(head: str, text: str, hanging: str) -> list[str]:
-    """`head` and `text` in lines of at most WIDTH columns where words allow it, all but the first indented."""
-    return textwrap.wrap(
-        text,
-        width=WIDTH,
-        initial_indent=head,
-        subsequent_indent=hanging,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [head]
 
 
 def _table(run: Run) -> list[str]:
@@ -91,9 +79,11 @@ def _label(row: Row) -> str:
 def _row_lines(label: str, cells: Sequence[str], needs: str, label_width: int, cell_width: int) -> list[str]:
     head = f"  {pad(label, label_width)}{''.join(pad(cell, cell_width) for cell in cells)}"
     line = head + needs
-    if display_width(line) <= WIDTH:
+    if display_width(line) <= width():
         return [line]
-    return _wrap(head, needs, " " * min(display_width(head), WIDTH // 2 + _NARROWEST_LABEL))
+    if display_width(head) > width() - _NARROWEST_NEEDS:
+        return [head, *wrapped(" " * 6, needs, " " * 8)]
+    return wrapped(head, needs, " " * min(display_width(head), width() // 2 + _NARROWEST_LABEL))
 
 
 def _roots_legend(roots: Sequence[str]) -> str:
@@ -105,7 +95,7 @@ def _alike_lines(row: Row) -> list[str]:
         return []
     more = len(row.alike) - MAXIMUM_NAMES
     names = ", ".join(row.alike[:MAXIMUM_NAMES]) + (f" and {more} more" if more > 0 else "")
-    return _wrap("  ", f"{names}: same on every runtime as {row.label}", "    ")
+    return wrapped("  ", f"{names}: same on every runtime as {row.label}", "    ")
 
 
 def _table_foot(table: Table) -> list[str]:
@@ -121,15 +111,15 @@ def _findings(run: Run) -> Iterator[str]:
         place = pad(visible(str(finding.place)), min(widest, _WIDEST_PLACE))
         head = f"  {place} {finding.severity.value:<7} {visible(finding.rule)} "
         hanging = " " * (display_width(head) if widest <= _WIDEST_PLACE else 8)
-        yield from _wrap(head, sentence(run, finding), hanging)
+        yield from wrapped(head, sentence(run, finding), hanging)
     for rule, number in cut.items():
         yield f"  ... and {number} more of {visible(rule)} (--format json lists all)"
     if run.tried is not None:
-        yield from _wrap("  ", faults_tried(run), "    ")
+        yield from wrapped("  ", faults_tried(run), "    ")
         facts = runtime_facts(run)
         yield from [f"  {KNOWN_OF_RUNTIMES}"] if facts else []
         for fact in facts:
-            yield from _wrap("    ", fact, "      ")
+            yield from wrapped("    ", fact, "      ")
 
 
 def cut_findings(findings: Sequence[Finding]) -> tuple[list[Finding], dict[str, int]]:
@@ -148,13 +138,13 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
     if not changes:
         return
     yield "  WHAT THIS CHANGE DOES"
-    names = [shorten(visible(change.entry), WIDTH // 2) for change in changes[:MAXIMUM_CHANGES]]
-    width = min(max(map(display_width, names)), _WIDEST_CHANGE_NAME)
+    names = [shorten(visible(change.entry), width() // 2) for change in changes[:MAXIMUM_CHANGES]]
+    name_width = min(max(map(display_width, names)), _WIDEST_CHANGE_NAME)
     for change, name in zip(changes, names, strict=False):
-        head = f"    {CHANGE_SIGNS.get(change.kind, '?')} {pad(name, width)} "
-        hanging = " " * (width + 7)
+        head = f"    {CHANGE_SIGNS.get(change.kind, '?')} {pad(name, name_width)} "
+        hanging = " " * (name_width + 7)
         for consequence in change.consequences or (change.kind,):
-            yield from _wrap(head, visible(consequence), hanging + "  ")
+            yield from wrapped(head, visible(consequence), hanging + "  ")
             head = hanging
     if len(changes) > MAXIMUM_CHANGES:
         yield f"    ... and {len(changes) - MAXIMUM_CHANGES} more (--format json lists all)"
@@ -164,7 +154,7 @@ def _plans(run: Run) -> Iterator[str]:
     for label, texts in (("  BEFORE YOU MERGE", run.before), ("  AFTER YOU MERGE", run.after)):
         head = pad(label, _LABEL_WIDTH)
         for text in texts:
-            yield from _wrap(head, visible(text), " " * (_LABEL_WIDTH + 2))
+            yield from wrapped(head, visible(text), " " * (_LABEL_WIDTH + 2))
             head = " " * _LABEL_WIDTH
 
 

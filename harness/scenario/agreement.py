@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from harness.scenario import model
 from harness.scenario.judging import NOT_STARTED, STATES
-from harness.scenario.model import PROCESS, REAL
 from harness.scenario.production import CUT_OFF, Judged, Report
 from harness.scenario.sentences import said
 from harness.scenario.session_runs import chosen, session_runs
+from harness.scenario.tiers import PROCESS, REAL
 from harness.scenario.verdicts import Verdict
 
 SESSION_EVENTS = ("session.failed", "session.degraded", "session.ended")

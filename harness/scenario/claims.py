@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.requirements.manifest import load_manifest
 from harness.scenario.document import Document
 from harness.scenario.hints import meant
-from harness.scenario.model import REAL
+from harness.scenario.tiers import REAL
 from harness.scenario.variants import known_variants
 
 

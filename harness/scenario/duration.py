@@ -7,8 +7,9 @@ from math import ceil
 from harness.errors import UserInputError
 from harness.gate.spawn import Runtime
 from harness.scenario import model
-from harness.scenario.model import MODEL, PROCESS, REAL, Scenario
+from harness.scenario.model import Scenario
 from harness.scenario.operator import applies, inherited
+from harness.scenario.tiers import MODEL, PROCESS, REAL
 
 LIMITS_SECONDS = {PROCESS: 90.0, REAL: 240.0}
 """Real time for one run at a tier; what needs longer is stuck."""

@@ -24,7 +24,7 @@ from harness.inputs.files import display_path, read_text
 from harness.scenario.fingerprint import changed, fingerprint
 from harness.scenario.model import Scenario
 from harness.scenario.production import Report, play
-from harness.scenario.signature import Signature, signature, signatures
+from harness.scenario.signature import Signature, read_signature, signature, signatures
 from harness.scenario.trees import Tree, checked_scenario, plain, tree_of
 from harness.scenario.verdicts import Verdict
 from harness.scenario.writing import toml_text
@@ -187,6 +187,9 @@ def read_failure(text: str, name: str = "failure.toml") -> Failure:
         tree = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserInputError(f"is no TOML: {error}", file=name, fix="Take the file as mcp-harness wrote it.") from None
+    if "format" not in tree:
+        fix = f"A run that fails writes one: mcp-harness run {name} --save out."
+        raise UserInputError("is no failure file", file=name, fix=fix)
     fault = next(
         iter(sorted(_validator().iter_errors(tree), key=lambda each: list(map(str, each.absolute_path)))), None
     )
@@ -204,7 +207,7 @@ def read_failure(text: str, name: str = "failure.toml") -> Failure:
         tree["scenario"],
         tree["runtime"],
         decisions,
-        Signature(**tree["signature"]),
+        read_signature(tree["signature"]),
         tree["seed"],
         tree.get("variant"),
         tree["minimal"],

@@ -130,7 +130,8 @@ def _unstarted(run: SessionRun) -> Seen:
 
 
 def _telling(run: SessionRun) -> tuple[int, ...]:
-    return () if run.event is None else (run.event,)
+    """What tells why a runtime was never started."""
+    return () if run.runtime or run.event is None else (run.event,)
 
 
 def _exit(scene: Scene, check: model.ExitIs) -> Seen:

@@ -14,9 +14,6 @@ from fake_servers.mcp.behaviour import Behaviour
 from harness.world.model import Fault
 
 FORMAT = 1
-MODEL, PROCESS, REAL = "model", "process", "real"
-TIERS = (MODEL, PROCESS, REAL)
-"""At these a scenario can be played."""
 TIME_SCALE = 10.0
 """Seconds of a scenario in a real one where real processes play it, unless it says otherwise."""
 HOME = "/home/agent"

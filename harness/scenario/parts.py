@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import partial
@@ -16,6 +17,8 @@ STEP_KEYS = (
     "pastes", "repeats", "takes_seconds", "url", "answers", "always",
 )  # fmt: skip
 TURN_KEYS = ("calls", "seconds")
+EXPECT_KEYS = ("run",)
+ACTOR_KEYS = ("who", "actor", "kill", "wait_for")
 NAMED_TABLES = ("server", "authorization", "registered", "package", "secrets", "environment", "files", "roots")
 ROWS = ("fault", "hold", "credential", "expect", "step")
 SAID_ABOUT_FILES = ("requirements", "old_bug", "not_at", "tiers")
@@ -57,6 +60,8 @@ def _paths(tree: Tree) -> Iterator[Path]:
             yield (rows, index)
     for index, step in enumerate(tree.get("step", ())):
         yield from _of_step(("step", index), step)
+    for index, expectation in enumerate(tree.get("expect", ())):
+        yield from (("expect", index, key) for key in EXPECT_KEYS if key in expectation)
     for table in NAMED_TABLES:
         for name, value in tree.get(table, {}).items():
             yield (table, name)
@@ -138,6 +143,72 @@ def _of_session(row: Mapping[str, Any], session: str) -> bool:
     named = (row.get("start"), row.get("follow_up"), row.get("wait_for"), row.get("session"), row.get("select"))
     actors = (row.get("actor"), row.get("kill"), *(each.get("who") for each in _matches(row)))
     return session in named or any(str(each).partition("/")[0].partition("#")[0] == session for each in actors)
+
+
+def runs(tree: Tree) -> Iterator[Part]:
+    """Each step that begins a run of a session, with lower numbers for the later ones that something is said of.
+
+    What number its own run has depends on what happens, as an authorization begins one too: each that can be is tried.
+    """
+    for index, step in enumerate(tree.get("step", ())):
+        session = step.get("follow_up") or step.get("start")
+        for first in _numbered_runs(tree, session) if session else ():
+            yield Part(("step", index, "run", first), partial(_with_fewer_runs, index=index, first=first))
+
+
+def _numbered_runs(tree: Tree, session: str) -> list[int]:
+    """The numbers, from 2, of the runs of a session that something is said of."""
+    found: set[int] = set()
+
+    def note(number: int) -> int:
+        found.add(number)
+        return number
+
+    for rows in ROWS:
+        for row in tree.get(rows, ()):
+            _renumbered(row, session, note, is_default=_first_session(tree) == session)
+    return sorted(number for number in found if number > 1)
+
+
+def _with_fewer_runs(tree: Tree, index: int, first: int) -> Tree:
+    """A copy without the step that begins a run; those from `first` on are each the one before."""
+    step = tree["step"][index]
+    session = step.get("follow_up") or step["start"]
+    copy = without(tree, ("step", index))
+    is_default = _first_session(tree) == session
+    for rows in ROWS:
+        if rows in copy:
+            copy[rows] = [
+                _renumbered(row, session, lambda number: number - (number >= first), is_default=is_default)
+                for row in copy[rows]
+            ]
+    return copy
+
+
+def _first_session(tree: Tree) -> str | None:
+    """Whom an expectation is about that names nobody."""
+    return next((step["start"] for step in tree.get("step", ()) if "start" in step), None)
+
+
+def _renumbered(row: Mapping[str, Any], session: str, change: Callable[[int], int], *, is_default: bool) -> Tree:
+    """A row with other numbers of the runs of a session: `run` of an expectation, `S#2` of an actor."""
+    numbered = re.compile(rf"(?<![\w-]){re.escape(session)}#(\d+)(?!\w)")
+
+    def named(found: re.Match[str]) -> str:
+        number = change(int(found[1]))
+        return f"{session}#{number}" if number > 1 else session
+
+    renumbered: Tree = {}
+    for key, value in row.items():
+        if key in ACTOR_KEYS and isinstance(value, str):
+            renumbered[key] = numbered.sub(named, value)
+        elif isinstance(value, Mapping):
+            renumbered[key] = _renumbered(value, session, change, is_default=False)
+        elif key == "run" and (row.get("session", session if is_default else None) == session):
+            renumbered[key] = change(value)
+        else:
+            renumbered[key] = value
+    return renumbered
 
 
 def _sessions(tree: Tree) -> list[str]:

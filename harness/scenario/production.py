@@ -21,12 +21,13 @@ from harness.scenario.garbage import seldom_collected
 from harness.scenario.holes import Walked
 from harness.scenario.invariants import Finding
 from harness.scenario.judging import Scene, Seen, is_settled, look
-from harness.scenario.model import CLONES, CODEX_HOME, HOME, MODEL, REAL, Expectation, Scenario
+from harness.scenario.model import CLONES, CODEX_HOME, HOME, Expectation, Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.operator import Operator, applies
 from harness.scenario.sentences import said
 from harness.scenario.stage import NOBODY, Kept, Plan, Point, Stage
 from harness.scenario.theatre import Theatre
+from harness.scenario.tiers import MODEL, REAL
 from harness.scenario.variants import in_force
 from harness.scenario.verdicts import Verdict
 from harness.world import WorldFault

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from harness.next_steps import step_values
 from harness.scenario.model import Scenario
+from harness.scenario.next_steps import Again, next_steps
 from harness.scenario.production import Judged, Report
 from harness.scenario.sentences import session_of
 from harness.scenario.telling import Teller
-from harness.scenario.timeline import quitters
+from harness.scenario.timeline import NO_OPTIONS, quitters
 from harness.scenario.trees import plain
 from harness.scenario.verdicts import Verdict
 
@@ -25,22 +27,23 @@ def run_document(
     disputed: Sequence[str],
     verdict: Verdict,
     exit_code: int,
+    again: Again = NO_OPTIONS,
 ) -> dict[str, Any]:
-    """All runs of one scenario, each with its real seconds."""
+    """All runs of one scenario, each with its real seconds. `again`: how to ask for them once more."""
     scenario = reports[0][0].scenario
     return {
         "schema": RUN_SCHEMA,
         "scenario": {"id": scenario.id, "file": scenario.file, "title": scenario.title},
         "seed": seed,
         "variant": variant,
-        "runs": [_run(report, seconds) for report, seconds in reports],
+        "runs": [_run(report, seconds, again) for report, seconds in reports],
         "disagreements": list(disputed),
         "verdict": verdict.value,
         "exit_code": exit_code,
     }
 
 
-def _run(report: Report, real_seconds: float) -> dict[str, Any]:
+def _run(report: Report, real_seconds: float, again: Again) -> dict[str, Any]:
     teller = Teller(quitters(report.scenario))
     return {
         "runtime": report.runtime.label,
@@ -72,6 +75,7 @@ def _run(report: Report, real_seconds: float) -> dict[str, Any]:
         "simulated_seconds": round(report.seconds, 6),
         "real_seconds": round(real_seconds, 6),
         "trace_digest": report.trace_digest,
+        "next": step_values(next_steps(report, again)),
     }
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness.errors import UserInputError
 from harness.scenario.draws import Draws
 from harness.scenario.failure import Failure, failure_of, nonzero
-from harness.scenario.parts import SAID_ABOUT_FILES, groups, parts, size
+from harness.scenario.parts import SAID_ABOUT_FILES, groups, parts, runs, size
 from harness.scenario.production import Report, play
 from harness.scenario.signature import Signature, signatures
 from harness.scenario.trees import Tree, fits
@@ -165,7 +165,7 @@ class Shrinker:
         for group in list(groups(self.tree)):
             changed |= self._try_tree(group.without(self.tree))
         index = 0
-        while index < len(candidates := list(parts(self.tree))):
+        while index < len(candidates := [*parts(self.tree), *runs(self.tree)]):
             if self._try_tree(candidates[index].without(self.tree)):
                 changed = True
             else:

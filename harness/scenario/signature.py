@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from harness.scenario import model
@@ -15,9 +15,13 @@ from harness.scenario.verdicts import Verdict
 EXPECTATION, INVARIANT, RUN = "expectation", "invariant", "run"
 _WORD = re.compile(r"[\w@./#-]*\w")
 _NUMBERED = re.compile(r"([-#])\d+\b")
+_OF_A_RUN = re.compile(r"(?<=\w)#(?:\d+|N)\b| ?\b(?:in |of )?run \d+\b")
+"""Which run of a session something is about: of an actor's name, and in the sentence of an expectation."""
 _CODE = re.compile(
-    r"\b(E[A-Z]{4,}|ERR_[A-Z_]+|MODULE_NOT_FOUND|Permission denied|Connection closed|connection closed|timed out)\b"
+    r"\b(E[A-Z]{4,}|ERR_[A-Z_]+|MODULE_NOT_FOUND|Permission denied|Connection closed|connection closed|timed out"
+    r"|there is no run|there is no such request|not-started)\b"
 )
+"""What an error code tells apart; and that there was nothing to look at, which is no case of what it looked like."""
 
 
 class Signature(NamedTuple):
@@ -42,6 +46,12 @@ class Signature(NamedTuple):
         """Whether somebody means it by these words: of its rule or of whom it fell on, dashes as spaces."""
         wanted = re.compile(rf"(?<!\w){re.escape(_words(word))}(?!\w)")
         return any(wanted.search(_words(text)) for text in (self.rule, self.who))
+
+
+def read_signature(tree: Mapping[str, str]) -> Signature:
+    """That of a failure file, which may be of a time when other names were alike."""
+    found = Signature(**tree)
+    return found._replace(rule=alike(found.rule), who=alike(found.who))
 
 
 def signatures(report: Report) -> tuple[Signature, ...]:
@@ -104,12 +114,15 @@ def _somebody(report: Report) -> set[str]:
 
 
 def alike(text: str) -> str:
-    """Names that differ by a number alone (`tool-1`, `tool-2`) are alike: which of them it was is chance."""
-    return _NUMBERED.sub(r"\1N", text)
+    """Names that differ by a number alone (`tool-1`, `tool-2`) are alike: which of them it was is chance.
+
+    So are the runs of a session, whose numbers say how often it ran before.
+    """
+    return _NUMBERED.sub(r"\1N", _OF_A_RUN.sub("", text)).strip()
 
 
 def _cause(text: str) -> str:
-    """The error code in a runtime's words, which tells a lost race from a budget that was over."""
+    """The error code in a runtime's words, which tells a lost race from a budget that was over; or what was missing."""
     found = _CODE.search(text)
     return found[1] if found else ""
 

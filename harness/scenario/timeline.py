@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.next_steps import step_lines
 from harness.requirements.holes import load_holes
 from harness.scenario.desk import ACTORS
-from harness.scenario.model import MODEL, REAL, Scenario
+from harness.scenario.model import Scenario
 from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.next_steps import Again, named, next_steps
 from harness.scenario.operator import applies
 from harness.scenario.production import Judged, Report
 from harness.scenario.sentences import said
 from harness.scenario.telling import Teller, clipped
+from harness.scenario.tiers import MODEL, REAL
 from harness.scenario.variants import kind_of
 
 WHO_WIDTH = 16
@@ -40,7 +42,7 @@ def timeline(
     if report.detail:
         lines += ["", *(f"  {report.verdict}: {reason}" for reason in report.detail.split("\n"))]
     lines += old_bugs(report)
-    lines += next_steps(report, again)
+    lines += step_lines(next_steps(report, again))
     lines.append(last_line(report, real_seconds, order, exit_code))
     return lines
 
@@ -141,7 +143,8 @@ def _expectation(judged: Judged, scenario: Scenario) -> str:
     mark = "pass" if seen.met else "warn" if expectation.warns else "FAIL"
     run = f" (run {seen.of_run}, the last)" if seen.of_run else ""
     says = f"{said(expectation, scenario)}{run}"
-    instead = "" if seen.met else f"  {clipped(seen.instead)} (line {expectation.line})"
+    line = "" if scenario.file.endswith(FAILURE) else f" (line {expectation.line})"  # the file holds it elsewhere
+    instead = "" if seen.met else f"  {clipped(seen.instead)}{line}"
     return f"  expect  {says} {'.' * max(3, 64 - len(says))} {mark}{instead}"
 
 

@@ -6,9 +6,9 @@ import multiprocessing
 import statistics
 import time
 
-from harness.scenario.model import PROCESS
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
+from harness.scenario.tiers import PROCESS
 from scenarios.playing import short
 
 RUNTIMES = ("claude", "codex", "pi")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.scenario.model import PROCESS
 from harness.scenario.process.stage import PRELOADED
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
+from harness.scenario.tiers import PROCESS
 from harness.scenario.verdicts import Verdict
 from harness.world.live.forks import prepare
 from harness.world.outside.reaping import marked

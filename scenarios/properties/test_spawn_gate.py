@@ -38,7 +38,7 @@ CATALOGS = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), ENTRIES, max_s
 @pytest.mark.requirement("gate-single-predicate", "gate-skips-declared-unavailable", "gate-selection-is-session-set")
 @given(CATALOGS, st.sets(st.sampled_from(["a", "b", "c", "d", "gone"])), st.sets(st.sampled_from(["a", "b"])))
 def test_the_gate_lists_exactly_the_capable_servers_that_are_selected(tree, selected, injected):
-    prepared = Prepared((), {}, tuple(sorted(injected)), (), Record(), (), ())
+    prepared = Prepared((), {name: {} for name in selected}, tuple(sorted(injected)), (), Record(), (), ())
     ready = PreparedClone(prepared, None, {}, tuple(sorted(selected)), frozenset())
     catalog = read_catalog(tree)
     assert [server.name for server in listed_servers(order_of(tree), ready)] == [

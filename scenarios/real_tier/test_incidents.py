@@ -10,9 +10,9 @@ import pytest
 from harness.gate.spawn import runtime_named
 from harness.scenario.agreement import differences
 from harness.scenario.library import load_all
-from harness.scenario.model import REAL
 from harness.scenario.operator import applies
 from harness.scenario.production import play
+from harness.scenario.tiers import REAL
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict
 from scenarios.playing import told

@@ -13,8 +13,8 @@ import pytest
 
 import harness
 from harness.scenario.library import load_all
-from harness.scenario.model import REAL
 from harness.scenario.production import play
+from harness.scenario.tiers import REAL
 from harness.scenario.verdicts import Verdict
 from harness.world.outside import keyring
 from harness.world.outside.keyring import RunKeyring

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.scenario.model import REAL
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
+from harness.scenario.tiers import REAL
 from harness.scenario.verdicts import Verdict
 from harness.world.outside.reaping import marked
 from scenarios.listening import Listener

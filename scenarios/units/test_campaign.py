@@ -182,6 +182,19 @@ def test_the_report_as_json_fits_its_schema(campaign):
     validate("campaign-report", document)
     assert document["runs"] == 10
     assert document["exit_code"] == code
+    assert [each["command"] for each in document["next"]] == [f"mcp-harness campaign --resume {document['folder']}"]
+
+
+def test_the_report_as_json_says_how_to_play_each_failure_again_as_the_text_does(campaign):
+    both = ("--format", "json=report.json", "--format", "text")
+    _, out, _ = campaign(
+        "--scenario-family", "codex-budget", "--runs", "45", "--processes", "1", "--variant", CODEX_BUG, *both
+    )
+    document = json.loads(Path("report.json").read_text())
+    validate("campaign-report", document)
+    *again, _ = [each["command"] for each in document["next"]]
+    assert again == [line.partition(": ")[2] for line in out.splitlines() if "first in run" in line]
+    assert len(again) == len(document["failures"]) > 0
 
 
 def test_progress_is_told_on_stderr(campaign, monkeypatch):

@@ -13,7 +13,8 @@ from harness.canary.bisecting import bisect, looks
 from harness.canary.cache import NotInstalledError, untold
 from harness.canary.claims import Probe
 from harness.canary.installing import Installed, parse_wanted
-from harness.cli import canary_jobs, main
+from harness.cli import canary as command
+from harness.cli import main
 from harness.report.canary.changes import foretold
 from scenarios.report_schemas import validate
 from scenarios.units.canary_toys import asking, claim, toy
@@ -38,11 +39,11 @@ def starts(trial):
 def toys(tmp_path, monkeypatch):
     """One probe, no records, and whatever is wanted is a toy; the folder of the records."""
     probes: tuple[Probe, ...] = (asking(starts, VERSION, SPEAKS, UNFAKED),)
-    for module in (claims, canary_jobs):
+    for module in (claims, command):
         monkeypatch.setattr(module, "all_probes", lambda: probes)
     folder = tmp_path / "measured"
     folder.mkdir()
-    for module in (records, canary_jobs):
+    for module in (records, command):
         monkeypatch.setattr(module, "record_folder", lambda: folder)
 
     def installed(wanted, cache, environment, tell):
@@ -54,7 +55,7 @@ def toys(tmp_path, monkeypatch):
     for module in (checking, bisecting):
         monkeypatch.setattr(module, "installed", installed)
     monkeypatch.setattr(bisecting, "published", lambda *_: ["1.0.0", "2.0.0", "6.6.6", "9.9.8", "9.9.9"])
-    monkeypatch.setattr(canary_jobs, "published", bisecting.published)
+    monkeypatch.setattr(command, "published", bisecting.published)
     return folder
 
 
@@ -104,7 +105,7 @@ def test_what_would_fail_is_measured_once_more_alone(toys, capsys, monkeypatch):
         tries.append(trial.subject.kind)
         return {VERSION.id: len(tries) > 1}
 
-    for module in (claims, canary_jobs):
+    for module in (claims, command):
         monkeypatch.setattr(module, "all_probes", lambda: (asking(is_late_at_first, VERSION),))
     code, lines, _ = outcome(capsys, "claude@2.0.0")
     assert (code, tries) == (0, ["real", "real"])
@@ -246,7 +247,7 @@ def test_bisecting_finds_the_version_and_passes_over_what_cannot_be_had(toys, ca
 
 
 def test_bisecting_a_claim_that_changed_twice_finds_both_and_says_so(toys, capsys, monkeypatch):
-    monkeypatch.setattr(canary_jobs, "published", lambda *_: ["1.0.0", "2.0.0", "3.0.0", "9.9.7", "9.9.8", "9.9.9"])
+    monkeypatch.setattr(command, "published", lambda *_: ["1.0.0", "2.0.0", "3.0.0", "9.9.7", "9.9.8", "9.9.9"])
     code, lines, _ = outcome(capsys, "--bisect", "claude.toy.speaks", "1.0.0..9.9.9")
     assert code == 0
     assert lines[-1].startswith("FOUND  it changes 2 times: first at claude@9.9.7, last at claude@9.9.8; ")

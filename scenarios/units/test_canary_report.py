@@ -21,7 +21,8 @@ from harness.canary.result import Canary, Missing
 from harness.canary.running import NOT_MEASURABLE, Problem
 from harness.canary.subject import FAKE, REAL
 from harness.canary.workarounds import Need, evidence
-from harness.cli.canary import CANARY_FORMATS
+from harness.cli.arguments.canary import CANARY_FORMATS
+from harness.next_steps import Step, step_lines
 from harness.report.canary.formats import FORMATS, formats
 from harness.report.canary.json import SCHEMA
 from harness.report.canary.summary import changed_parts, excerpts, is_news, rests_on, what_changed, workaround_line
@@ -367,6 +368,9 @@ def test_the_document_fits_its_schema(run):
     report = json.loads(FORMATS["json"](run))
     validate("canary-report", report)
     assert schema("canary-report")["properties"]["schema"]["const"] == SCHEMA == report["schema"]
+    steps = step_lines(Step(**each) for each in report["next"])
+    assert [line for line in FORMATS["text"](run).splitlines() if line in steps] == steps
+    assert bool(steps) is bool(report["summary"]["exit_code"])
     report["runtimes"][0]["claims"][0]["surprise"] = 1
     with pytest.raises(jsonschema.ValidationError, match="surprise"):
         validate("canary-report", report)

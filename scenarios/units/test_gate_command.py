@@ -403,6 +403,34 @@ def test_a_version_that_nobody_measured_is_not_here_to_be_run(gate):
     assert "mcp-harness.toml: runtimes:" in err
 
 
+@pytest.mark.parametrize(
+    ("named", "judged", "stale"),
+    [
+        ("", ("pi", "claude"), False),
+        ("", ("codex",), False),
+        ("", (), False),
+        ('runtimes = ["pi", "codex"]\n', ("pi",), False),
+        ('runtimes = ["claude", "pi"]\n', ("pi",), True),
+        ('runtimes = ["claude", "pi"]\n', ("codex",), False),
+    ],
+)
+@pytest.mark.parametrize("entry", ['entry = "a"\n', ""])
+def test_an_allowance_is_stale_only_where_every_runtime_that_it_may_be_about_was_judged(
+    gate, named, judged, stale, entry
+):
+    write({**SCHEMA, "a": {**REMOTE, "type": "sse"}})
+    Path("mcp-harness.toml").write_text(f'{named}[[allow]]\nrule = "MH807"\n{entry}reason = "codex only"\n')
+    _, out, _ = gate(*(word for name in judged for word in ("--runtime", name)))
+    assert ("MH001" in out) is stale
+
+
+@pytest.mark.parametrize("runtime", ["claude", "codex", "pi", "all"])
+def test_an_allowance_that_nothing_on_any_runtime_is_for_is_stale_whatever_is_judged(gate, runtime):
+    write({**SCHEMA, "a": STDIO})
+    Path("mcp-harness.toml").write_text('[[allow]]\nrule = "MH101"\nreason = "long gone"\n')
+    assert "MH001" in gate("--runtime", runtime)[1]
+
+
 def test_an_allowance_for_a_rule_that_does_not_exist_is_refused_at_its_line(gate):
     write({**SCHEMA, "a": STDIO})
     Path("mcp-harness.toml").write_text('\n[[allow]]\nrule = "MH999"\nreason = "r"\n')

@@ -31,6 +31,7 @@ from harness.scenario.real.launching import NO_TOOL, keyring_helper, model_of, v
 from harness.scenario.real.localizing import Localizer
 from harness.scenario.real.observing import Around, Asked, Observer
 from harness.scenario.real.pi import Pi
+from harness.scenario.tiers import REAL
 from harness.scenario.verdicts import Verdict
 from harness.world.model.faults import FaultPlan
 from harness.world.outside import keyring, standing_in, supervising
@@ -474,7 +475,7 @@ def no_keyring(monkeypatch):
 
 def test_where_pi_can_have_no_keyring_of_a_runs_own_the_run_is_untestable_and_says_why(no_keyring):
     scenario = next(each for each in load_all() if each.id == "pi-rotates")
-    report = play(scenario, "pi", tier=model.REAL)
+    report = play(scenario, "pi", tier=REAL)
     told = f"Pi keeps credentials in the kernel's keyring, and a run can have none of its own: {REFUSED}"
     assert (report.verdict, report.detail) == (Verdict.UNTESTABLE, told)
 

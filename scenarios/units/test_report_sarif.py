@@ -8,9 +8,10 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
+from harness.gate.events import Found
 from harness.gate.model import Allowance, Edit, Place
 from harness.report.formats import FORMATS, load_formats
-from scenarios.units.report_events import clean_run, finding, pull_request_run, rules, stream
+from scenarios.units.report_events import clean_run, finding, finished, pull_request_run, rules, started, stream
 
 SCHEMA = json.loads((files("harness.report") / "schemas/sarif-2.1.0.schema.json").read_text("utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
@@ -105,6 +106,14 @@ def test_allowed_findings_are_suppressed_with_their_reason():
     assert results[0]["suppressions"] == []
     assert results[1]["suppressions"] == [{"kind": "external", "status": "accepted", "justification": justification}]
     assert "suppressions" not in result_of(finding())
+
+
+def test_with_a_base_every_result_says_whether_the_change_brings_it_and_without_one_none_does():
+    of_settings = finding("MH001", entry=None)
+    found = (finding()._replace(new=True), finding("MH100")._replace(new=False), of_settings)
+    compared = [started(base="origin/main"), *map(Found, found), finished(errors=3)]
+    assert [each["baselineState"] for each in run_of(compared)["results"]] == ["new", "unchanged", "unchanged"]
+    assert not any("baselineState" in each for each in run_of(stream(*found))["results"])
 
 
 def test_the_exit_code_is_told():

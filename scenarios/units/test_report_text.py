@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness.gate.events import Changed, Finished, Planned
+from harness.gate.events import Changed, Finished, Judged, Planned
 from harness.gate.model import Allowance, Change, Need, Severity, State
 from harness.report.formats import FORMATS, load_formats
-from harness.report.text import MAXIMUM_CHANGES, MAXIMUM_FINDINGS_OF_A_RULE, WIDTH
+from harness.report.text import MAXIMUM_CHANGES, MAXIMUM_FINDINGS_OF_A_RULE
+from harness.report.wrapping import NARROWEST, WIDEST, WIDTH, fitting
 from scenarios.units.report_events import (
     RUNTIMES,
     clean_run,
@@ -137,6 +138,21 @@ def test_long_findings_are_wrapped_under_their_message():
     lines = lines_of(finding(message="word " * 60))
     assert all(len(line) <= WIDTH for line in lines[:-1])
     assert lines[3].startswith(" " * 30 + "word")
+
+
+@pytest.mark.parametrize(("columns", "width"), [(None, WIDTH), (80, 80), (7, NARROWEST), (400, WIDEST)])
+def test_a_report_fits_the_terminal_that_shows_it_and_is_the_same_wherever_else_it_goes(columns, width):
+    with fitting(columns):
+        lines = lines_of(finding(message="word " * 60))[:-1]
+    assert width - len("word ") < max(map(len, lines)) <= width
+    assert render(clean_run()) == FORMATS["text"](clean_run(), rules)
+
+
+def test_what_has_no_room_beside_many_runtimes_stands_below_them():
+    versions = tuple(f"claude@2.1.{number}" for number in range(100, 110))
+    entry = judgement("acme", needs=(Need("secret", "ACME_KEY"),), runtimes=versions)
+    lines = render([started(runtimes=versions), Judged(entry), finished()]).splitlines()
+    assert "      secret ACME_KEY" in lines
 
 
 def test_a_long_path_does_not_push_the_message_out_of_sight():

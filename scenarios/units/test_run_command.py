@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.next_steps import Step
 from harness.scenario.failure import decisions_text
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
@@ -64,6 +65,18 @@ def test_the_json_report_fits_its_schema(run):
         assert code == expected == document["exit_code"]
         assert document["runs"][0]["runtime"] == "claude@2.1.268"
         assert any(event["text"] for event in document["runs"][0]["events"])
+
+
+def test_the_json_report_has_the_next_steps_of_the_text(run):
+    arguments = ("mine.toml", "--seed", "3", "--save", "kept", "--format", "json=run.json", "--format", "text")
+    _, out, _ = run(*arguments, text=short(FAILING))
+    document = json.loads(Path("run.json").read_text())
+    validate("run-report", document)
+    steps = [Step(**each) for told in document["runs"] for each in told["next"]]
+    assert [line[8:] for line in out.splitlines() if "mcp-harness" in line] == [str(step) for step in steps]
+    assert len(steps) == 2 * len(document["runs"])
+    passed = json.loads(run("mine.toml", "--format", "json", text=short(PASSING))[1])
+    assert [each["next"] for each in passed["runs"]] == [[]] * len(passed["runs"])
 
 
 def test_equal_seeds_give_equal_traces_and_the_report_says_which(run):

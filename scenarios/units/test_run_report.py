@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.next_steps import Step, step_lines
 from harness.requirements.holes import load_holes
 from harness.scenario import agreement
 from harness.scenario.failure import failure_of
@@ -14,7 +15,7 @@ from harness.scenario.production import Judged, play
 from harness.scenario.reading import load_scenario, read_scenario
 from harness.scenario.signature import INVARIANT, Signature, signature, signatures
 from harness.scenario.telling import told
-from harness.scenario.timeline import CALM, accepted, last_line, old_bugs, story, timeline
+from harness.scenario.timeline import CALM, accepted, expected, last_line, old_bugs, story, timeline
 from harness.scenario.variants import find_variant, in_place, kind_of
 from harness.scenario.verdicts import Verdict
 from harness.world.model import Event
@@ -77,7 +78,7 @@ def test_a_broken_invariant_points_at_the_attempt_that_broke_it(burned):
 
 
 def test_a_run_that_failed_says_how_to_keep_it_make_it_smaller_and_what_explains_it(burned):
-    lines = next_steps(burned, Again(("--seed", "7")))
+    lines = step_lines(next_steps(burned, Again(("--seed", "7"))))
     name = failure_of(burned, variant=NOT_ADOPTED).name
     command = f"mcp-harness run deploy-restart-stale-token --runtime {burned.runtime.label}"
     assert lines[0].startswith(f"  next: {command} --seed 7 --variant {NOT_ADOPTED} --save out ")
@@ -85,25 +86,43 @@ def test_a_run_that_failed_says_how_to_keep_it_make_it_smaller_and_what_explains
     assert lines[2].startswith(f"        mcp-harness shrink out/{name} ")
     assert lines[3].startswith("        mcp-harness explain no-spent-token-presented")
     whole = timeline(burned, real_seconds=None, order=CALM, exit_code=1)
-    assert next_steps(burned, Again())[0] in whole
+    assert step_lines(next_steps(burned, Again()))[0] in whole
     assert whole[-1].startswith("FAIL")
 
 
 def test_a_failure_that_is_kept_already_is_named_where_it_lies(burned):
-    lines = next_steps(burned, Again(folder="kept/"))
-    assert lines[0].startswith("  next: mcp-harness run kept/deploy-restart-stale-token-")
+    (first, *_) = next_steps(burned, Again(folder="kept/"))
+    assert first.command.startswith("mcp-harness run kept/deploy-restart-stale-token-")
     replayed = burned._replace(scenario=burned.scenario._replace(file="kept/a.failure.toml"))
-    assert next_steps(replayed, Again())[0] == "  next: mcp-harness shrink kept/a.failure.toml"
+    assert next_steps(replayed, Again())[0] == Step("mcp-harness shrink kept/a.failure.toml")
 
 
 def test_real_processes_that_failed_are_to_be_kept_as_files(burned):
     (first, *_) = next_steps(burned._replace(tier="process"), Again())
-    assert "--tier process --keep out" in first
+    assert first.command.endswith("--tier process --keep out")
 
 
 def test_a_run_that_passes_or_tests_nothing_has_no_next_step(burned, walked):
     assert next_steps(walked, Again()) == []
     assert next_steps(burned._replace(verdict=Verdict.UNTESTABLE), Again()) == []
+
+
+def test_a_hold_that_found_nobody_is_answered_with_how_to_see_where_it_could():
+    hold = "[[hold]]\nactor = 'S/claude'\nat = 'spwan x'\nuntil = { event = 'server.connected' }\n"
+    report = played(hold, "[[expect]]\nexit = 0")
+    assert report.verdict is Verdict.UNTESTABLE
+    (step,) = next_steps(report, Again(("--seed", "7")))
+    assert step.command == f"mcp-harness run scenario.toml --runtime {report.runtime.label} --seed 7 --points"
+    kept = report._replace(scenario=report.scenario._replace(file="out/a b.failure.toml"))
+    (step,) = next_steps(kept, Again())
+    assert step.command == "mcp-harness run 'out/a b.failure.toml' --points"
+
+
+def test_an_expectation_names_its_line_only_where_the_file_has_it_there():
+    report = played("[[expect]]\nexit = 7")
+    assert " (line " in "\n".join(expected(report))
+    kept = report._replace(scenario=report.scenario._replace(file="kept/a.failure.toml"))
+    assert " (line " not in "\n".join(expected(kept))
 
 
 # --- holes and proposals

@@ -8,9 +8,9 @@ from harness.errors import UserInputError
 from harness.gate.spawn import runtime_named
 from harness.scenario.duration import least_seconds, require_time
 from harness.scenario.library import load_all
-from harness.scenario.model import PROCESS, REAL
 from harness.scenario.production import CUT_OFF, play
 from harness.scenario.reading import read_scenario
+from harness.scenario.tiers import PROCESS, REAL
 from harness.scenario.verdicts import Verdict
 from scenarios.playing import HEAD, SESSION, played, short
 

@@ -60,6 +60,18 @@ def test_an_idle_session_is_failed_for_a_server_that_has_to_be_authorized():
     assert session.ran.named("session.blocked") == [{"servers": ["notion"]}]
 
 
+@pytest.mark.parametrize(("runtime", "failed"), [("codex", ()), ("claude", ("a.b",)), ("pi", ("a.b",))])
+def test_an_idle_session_is_not_failed_for_a_server_that_its_runtime_cannot_have(runtime, failed):
+    session = edited(
+        refuses("a.b"),
+        catalog={"a.b": remote("a.b"), "files": stdio()},
+        lists={"servers": ("files", "a.b")},
+        row={"runtime": runtime},
+    )
+    assert session.ran.result == failed
+    assert session.row["status"] == ("failed" if failed else "needs_input")
+
+
 @pytest.mark.requirement("resume-three-doors")
 def test_the_doors_before_a_spawn_and_the_one_after_it_lead_to_the_same_state():
     first = Session({"notion": remote("notion")}, refuses("notion"))

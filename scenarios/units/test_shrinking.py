@@ -22,7 +22,7 @@ from harness.scenario.production import play
 from harness.scenario.proposals import incident_text
 from harness.scenario.reading import load_scenario, read_scenario
 from harness.scenario.shrinking import DoesNotFailError, Progress, Shrinker
-from harness.scenario.signature import signatures
+from harness.scenario.signature import alike, signatures
 from harness.scenario.trees import fits
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict
@@ -307,6 +307,10 @@ def test_the_report_as_json_fits_its_schema(shrink, failure_file):
     validate("shrink-report", document)
     assert code == document["exit_code"] == 0
     assert document["failure_file"].startswith("elsewhere/")
+    commands = [each["command"] for each in document["next"]]
+    assert commands[0] == f"mcp-harness run {document['failure_file']}"
+    assert commands[1].startswith(f"mcp-harness run {document['scenario_file']}")
+    assert len(commands) == (2 if document["minimal"] else 3)
     assert len(document["holds"]) == 1
 
 
@@ -318,6 +322,67 @@ def test_a_failure_that_passes_now_ends_with_1_and_says_so(shrink, tmp_path):
     code, out, err = shrink("gone.failure.toml")
     assert (code, out) == (1, "")
     assert "does not fail any more" in err
+
+
+NEVER_FAILED = "[[expect]]\nsession = 'S'\nserver = 'a'\nis = 'failed'\nrun = 2\n"
+"""It falls in each run: S connects a whenever it is started."""
+TURNS = "turns = [{ seconds = 5 }, { calls = [{ server = 'a', tool = 'echo' }] }]"
+FOLLOW_UP = f"[[step]]\nfollow_up = 'S'\n{TURNS}\n"
+FOLLOWED = f"{SESSION}{FOLLOW_UP}"
+
+
+def shrunk_tree(*texts: str, session: str = FOLLOWED, runtime: str = "pi") -> dict[str, Any]:
+    """What is left of the scenario of a failure."""
+    scenario = read_scenario(short(*texts, session=session))
+    small = Shrinker(failure_of(play(scenario, runtime)), is_over=never).run().failure
+    assert small.minimal
+    return small.scenario
+
+
+@pytest.mark.parametrize("says", ["", "says = 'it never comes up'\n"])
+def test_a_run_that_is_not_needed_goes_with_the_number_that_named_it(says):
+    left = shrunk_tree(f"{NEVER_FAILED}{says}")
+    assert [step.get("start") for step in left["step"]] == ["S"]
+    (expectation,) = left["expect"]
+    assert {key: expectation[key] for key in expectation if key not in ("says", "session")} == {
+        "server": "a",
+        "is": "failed",
+    }
+
+
+def test_the_number_of_an_actor_goes_down_with_the_runs_before_it():
+    left = shrunk_tree(
+        "[[expect]]\nevent = 'server.connected'\nwho = 'S#3/*'\nwhere = { server = 'a' }\nnever = true",
+        session=f"{FOLLOWED}{FOLLOW_UP}",
+    )
+    assert len(left["step"]) == 1
+    assert [each["who"] for each in left["expect"]] == ["S/*"]
+
+
+def test_a_failure_is_not_made_small_by_having_nothing_left_to_look_at():
+    left = shrunk_tree("[[expect]]\nrequest = 2\nlacks = ['a']", session=SESSION, runtime="claude")
+    assert len(left["step"][0]["turns"]) == 2
+    of_nothing = shrunk_tree("[[expect]]\nrequest = 7\nlacks = ['a']", session=SESSION, runtime="claude")
+    assert "turns" not in of_nothing["step"][0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike_to_each_other"),
+    [
+        ("b is connected in run 2: x", "b is connected: x", True),
+        ("S run 2 exits 1", "S exits 1", True),
+        ("request 1 of run 2 offers b", "request 1 offers b", True),
+        ("stdout of run 3 has 'x'", "stdout has 'x'", True),
+        ("session.blocked by S#3 1x", "session.blocked by S 1x", True),
+        ("session.blocked by S#N 1x", "session.blocked by S#2 1x", True),
+        ("tool-1 is failed", "tool-2 is failed", True),
+        ("request 1 offers b", "request 2 offers b", False),
+        ("S exits 1", "S exits 2", False),
+        ("what #702 says", "what it says", False),
+    ],
+)
+def test_of_what_run_something_is_makes_no_other_failure_of_it(one, other, alike_to_each_other):
+    assert (alike(one) == alike(other)) is alike_to_each_other
 
 
 TWO_FALL = "[[expect]]\nsession = 'S'\nexit = 7\n[[expect]]\nsession = 'T'\nserver = 'a'\nis = 'failed'"
@@ -336,7 +401,7 @@ def test_what_is_kept_is_told_and_so_is_what_may_go(shrink, two_fall):
     assert code == 0
     first, second, *_ = out.splitlines()
     assert first == "keeps  fail: S exits 7 on S"
-    assert second == "  not kept   fail: a is failed on T a"
+    assert second == "  not kept   fail: a is failed on T a (not-started)"
     (expectation,) = load_failure(Path("two.small.failure.toml")).scenario["expect"]
     assert expectation["session"] == "S"
 
@@ -352,7 +417,9 @@ def test_another_of_what_fell_can_be_kept_and_lies_beside_the_first(shrink, two_
     (expectation,) = load_failure(Path(document["failure_file"])).scenario["expect"]
     assert expectation["session"] == "T"
     code, out, _ = shrink(document["failure_file"])
-    assert (code, out.splitlines()[0]) == (0, "keeps  fail: a is failed on T a"), "it goes on with what was chosen"
+    assert (code, out.splitlines()[0]) == (0, "keeps  fail: a is failed on T a (not-started)"), (
+        "it goes on with what was chosen"
+    )
 
 
 def test_to_keep_what_did_not_fall_is_refused_with_what_did(shrink, two_fall):
@@ -369,6 +436,14 @@ def test_to_keep_what_did_not_fall_is_refused_with_what_did(shrink, two_fall):
 def test_unusable_arguments_end_with_2(shrink, arguments):
     code, out, err = shrink("missing.toml", *arguments)
     assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_a_scenario_is_no_failure_and_is_answered_with_how_to_get_one(shrink, tmp_path):
+    (tmp_path / "mine.toml").write_text(short("[[expect]]\nexit = 7"), encoding="utf-8")
+    code, out, err = shrink("mine.toml")
+    assert (code, out) == (2, "")
+    assert "mine.toml: is no failure file. A run that fails writes one: mcp-harness run mine.toml --save out." in err
     assert err.count("\n") == 1
 
 

@@ -144,9 +144,32 @@ def test_only_what_the_session_selects_is_judged_its_plugins_included():
 @pytest.mark.requirement("gate-excludes-injected-servers")
 def test_a_server_that_was_injected_is_not_listed_whatever_its_entry_says():
     order = order_of({"notion": NOTION, "zimmer-self-session": remote("zimmer-self-session")})
-    prepared = Prepared((), {}, ("zimmer-self-session",), (), Record(), (), ())
+    servers: dict[str, dict[str, str]] = {name: {} for name in ("notion", "zimmer-self-session")}
+    prepared = Prepared((), servers, ("zimmer-self-session",), (), Record(), (), ())
     ready = PreparedClone(prepared, None, {}, ("notion", "zimmer-self-session"), frozenset())
     assert [server.name for server in listed_servers(order, ready)] == ["notion"]
+
+
+NUMBER_IN_HEADERS = {"headers": {"X-Trace": 1}}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "name", "more", "asked"),
+    [
+        ("codex", "a.b", {}, False),
+        ("claude", "a.b", {}, True),
+        ("pi", "a.b", {}, True),
+        ("claude", "workspace", {}, False),
+        ("codex", "workspace", {}, True),
+        ("pi", "workspace", {}, True),
+        ("codex", "notion", NUMBER_IN_HEADERS, False),
+        ("claude", "notion", NUMBER_IN_HEADERS, True),
+    ],
+)
+def test_nobody_is_asked_to_sign_in_for_a_server_that_the_sessions_runtime_cannot_have(runtime, name, more, asked):
+    session = Session({name: remote(name, **more), "linear": LINEAR}, refuses(name), runtime=runtime)
+    assert (session.spawns, session.required) == ((0, [name]) if asked else (1, []))
+    assert (f"GET https://{name}.test/mcp" in session.asked) is asked
 
 
 @pytest.mark.requirement("gate-excludes-injected-servers")

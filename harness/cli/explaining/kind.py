@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.report.safety import visible
+from harness.report.wrapping import wrapped
 
-WIDTH = 100
 LABEL = 12
 HANGING = " " * (LABEL + 2)
 
@@ -44,13 +43,7 @@ def text_of(head: str, lines: Iterable[str], commands: Mapping[str, str] | None 
 
 def labelled(label: str, text: str) -> list[str]:
     """A paragraph behind its label; nothing where there is no text."""
-    return textwrap.wrap(
-        visible(text),
-        WIDTH,
-        initial_indent=f"  {label:<{LABEL}}",
-        subsequent_indent=HANGING,
-        break_on_hyphens=False,
-    )
+    return wrapped(f"  {label:<{LABEL}}", visible(text), HANGING) if text else []
 
 
 def paragraphs(label: str, texts: Iterable[str]) -> Iterator[str]:

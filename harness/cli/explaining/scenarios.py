@@ -9,8 +9,9 @@ from harness.cli.explaining.requirements import requirement_line
 from harness.cli.explaining.shipped import scenarios
 from harness.scenario.families import families
 from harness.scenario.library import shipped
-from harness.scenario.model import MODEL, Scenario
+from harness.scenario.model import Scenario
 from harness.scenario.reach import Mark
+from harness.scenario.tiers import MODEL
 
 
 def ids() -> Collection[str]:

@@ -8,8 +8,9 @@ from functools import cache
 from harness.requirements.source_tree import find_source_root, import_variants
 from harness.requirements.variants import VARIANTS, Variant
 from harness.scenario.library import load_all
-from harness.scenario.model import MODEL, OldBug, Scenario
+from harness.scenario.model import OldBug, Scenario
 from harness.scenario.production import play
+from harness.scenario.tiers import MODEL
 
 
 @cache

@@ -9,11 +9,11 @@ sources of variables are of a list; a name is letters, digits, `_` and `-`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
-CODEX_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+from harness.reference.prepare.names import name_refusal
+
 STDIO_KEYS = ("args", "env", "env_vars", "cwd")
 REMOTE_KEYS = ("bearer_token_env_var", "http_headers", "env_http_headers", "oauth", "oauth_resource")
 TEXTS = ("command", "url", "cwd", "bearer_token_env_var", "oauth_resource")
@@ -43,9 +43,7 @@ def env_text(value: Any) -> Any:
 
 def refusal(name: str, entry: Mapping[str, Any]) -> str | None:
     """Why Codex would refuse this table; None: it takes it (prepare-codex-entry-validated)."""
-    if not CODEX_NAME.fullmatch(name):
-        return "the name may hold only letters, digits, `_` and `-`"
-    return transport_refusal(entry) or form_refusal(entry)
+    return name_refusal("codex", name) or transport_refusal(entry) or form_refusal(entry)
 
 
 def transport_refusal(entry: Mapping[str, Any]) -> str | None:

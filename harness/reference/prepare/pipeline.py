@@ -15,6 +15,7 @@ from harness.reference.prepare import budgets, seeding
 from harness.reference.prepare.documents import Document, open_document, write_document
 from harness.reference.prepare.elicitation import with_elicitation
 from harness.reference.prepare.forwarding import inline_known
+from harness.reference.prepare.names import name_refusal
 from harness.reference.prepare.request import CONFIG_FILES, Prepared, PrepareRequest, Record, Runtime
 from harness.reference.secrets.blank import is_blank
 from harness.reference.secrets.interpolator import resolve_servers
@@ -28,9 +29,6 @@ from harness.reference.selection.zimmer import (
     retarget,
     variable_prefix,
 )
-
-CLAUDE_RESERVED_NAMES = ("workspace", "claude-in-chrome", "computer-use", "claude_ai", "claude.ai", "__proto__")
-"""Measured on the pinned version; a later one loads some more of JavaScript's own names no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +300,5 @@ def reserved_warnings(servers: Mapping[str, Any], runtime: Runtime) -> tuple[str
     """Names that Claude keeps for itself and does not load (prepare-claude-reserved-names)."""
     if runtime != "claude":
         return ()
-    return tuple(
-        f"Claude does not load MCP server '{name}': the name is reserved"
-        for name in CLAUDE_RESERVED_NAMES
-        if name in servers
-    )
+    refused = ((name, name_refusal(runtime, name)) for name in servers)
+    return tuple(f"Claude does not load MCP server '{name}': {why}" for name, why in refused if why)

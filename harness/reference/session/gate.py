@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from harness.reference.catalog.catalog import Catalog
 from harness.reference.catalog.entry import Entry
 from harness.reference.credentials import refresh, table
 from harness.reference.credentials.reconcile import Reconciler
@@ -23,6 +24,8 @@ from harness.reference.oauth.consent import hosted_callback
 from harness.reference.oauth.requirement import Determination
 from harness.reference.oauth.server import RemoteServer, remote_server
 from harness.reference.oauth.transport import REQUEST_TIMEOUT_SECONDS
+from harness.reference.prepare.names import name_refusal
+from harness.reference.prepare.request import Runtime
 from harness.reference.readiness.contained import contained
 from harness.reference.session.attempt import error_class
 from harness.reference.session.blocking import Blocked
@@ -90,9 +93,24 @@ async def check(world: World, order: Order, ready: PreparedClone) -> Judged:
 
 
 def listed_servers(order: Order, ready: PreparedClone) -> tuple[RemoteServer, ...]:
-    """The servers selected on the session, directly or by a plugin, that the gate looks at; never an injected one."""
-    entries = (order.catalog.find(name) for name in ready.selected if name not in ready.prepared.injected)
-    return tuple(remote_server(entry, order.lookup) for entry in entries if entry is not None and is_listed(entry))
+    """The servers selected on the session, directly or by a plugin, that the gate looks at; never an injected one.
+
+    Nor one that the preparation had to leave out of the runtime's config: no sign-in brings it there.
+    """
+    names = [name for name in ready.selected if name in ready.prepared.servers and name not in ready.prepared.injected]
+    entries = [entry for name in names if (entry := listed_entry(order.catalog, order.runtime, name)) is not None]
+    return tuple(remote_server(entry, order.lookup) for entry in entries)
+
+
+def listed_entry(catalog: Catalog, runtime: Runtime, name: str) -> Entry | None:
+    """The entry of a server that a session on this runtime may be gated for; None: no sign-in could help.
+
+    A name that the runtime has no server of is such a case: to stop for it buys nothing (seed 002 "The gate").
+    """
+    entry = catalog.find(name)
+    if entry is None or not is_listed(entry) or name_refusal(runtime, name) is not None:
+        return None
+    return entry
 
 
 def is_listed(entry: Entry) -> bool:

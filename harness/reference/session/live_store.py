@@ -16,7 +16,7 @@ from harness.reference.prepare.request import Runtime
 from harness.reference.prepare.spawn import CLAUDE_SETTINGS, codex_spawn, pi_spawn, without_zimmer_secrets
 from harness.reference.secrets.placeholders import Lookup
 from harness.reference.session import rows
-from harness.reference.session.gate import is_listed
+from harness.reference.session.gate import listed_entry
 from harness.reference.session.injection import clear_needs_auth, hand_over
 from harness.reference.session.order import home
 from harness.reference.session.prepare import DOTENV, text_if_there
@@ -47,10 +47,10 @@ async def inject_into_session(world: World, session: str, deployment: Deployment
     hands a credential for has nothing to be handed over. Raises NotInjectedError, and MissingVariableError or
     StoreUnavailableError where the server's address cannot be resolved.
     """
-    entry = deployment.catalog.find(server_name)
-    if entry is None or not is_listed(entry):
-        return
     values = await rows.read(world, session)
+    entry = listed_entry(deployment.catalog, runtime_of(values), server_name)
+    if entry is None:
+        return
     clone = values.get("clone")
     variables = await store_variables(world, values)
     writer = session_writer(world, runtime_of(values), variables, directory=clone if isinstance(clone, str) else None)

@@ -15,13 +15,15 @@ from harness.reference.oauth.clients import registered_client
 from harness.reference.oauth.deps import OAuthDeps
 from harness.reference.oauth.probe import probe_after_edit, selection_changed
 from harness.reference.oauth.server import RemoteServer, remote_server
+from harness.reference.prepare.request import Runtime
 from harness.reference.secrets.loader import StoreUnavailableError
 from harness.reference.secrets.placeholders import MissingVariableError
 from harness.reference.selection.session import Session, effective_servers
 from harness.reference.session import rows
 from harness.reference.session.blocking import Blocked, Turn, blocked_lines, blocked_values
-from harness.reference.session.gate import NEEDS_SIGN_IN, is_listed
+from harness.reference.session.gate import NEEDS_SIGN_IN, listed_entry
 from harness.reference.session.ladder import PAUSED_BY
+from harness.reference.session.live_store import runtime_of
 from harness.reference.session.timeline import Line, noted, tell
 from harness.world import World
 
@@ -48,7 +50,7 @@ async def edit_selection(
     given = {name: list(names) for name, names in lists.items() if names is not None}
     before = await replaced(world, session, given)
     after = selection_of({**before, **given})
-    listed = remote_servers(deps, effective_servers(after))
+    listed = remote_servers(deps, runtime_of(before), effective_servers(after))
     required = await probe_after_edit(world, selection_of(before), after, listed, deps.settings)
     if not selection_changed(selection_of(before), after):
         return ()
@@ -73,16 +75,16 @@ def selection_of(values: rows.Values) -> Session:
     return Session(rows.chosen(values), plugin_servers=tuple(values.get(PLUGIN_SERVERS) or ()))
 
 
-def remote_servers(deps: OAuthDeps, names: Iterable[str]) -> tuple[RemoteServer, ...]:
+def remote_servers(deps: OAuthDeps, runtime: Runtime, names: Iterable[str]) -> tuple[RemoteServer, ...]:
     """Those that the gate will look at. One whose address cannot be resolved now is the next preparation's matter."""
-    found = (resolved(deps, name) for name in names)
+    found = (resolved(deps, runtime, name) for name in names)
     return tuple(server for server in found if server is not None)
 
 
-def resolved(deps: OAuthDeps, name: str) -> RemoteServer | None:
+def resolved(deps: OAuthDeps, runtime: Runtime, name: str) -> RemoteServer | None:
     """A server as a runtime will read it; None where nobody can ask it."""
-    entry = deps.catalog.find(name)
-    if entry is None or not is_listed(entry):
+    entry = listed_entry(deps.catalog, runtime, name)
+    if entry is None:
         return None
     try:
         return remote_server(entry, deps.lookup)

@@ -10,6 +10,7 @@ from harness.canary.judging import NOTHING, Row
 from harness.canary.result import Canary, Checked
 from harness.canary.running import Measured
 from harness.canary.workarounds import evidence
+from harness.next_steps import step_values
 from harness.report.canary import summary
 from harness.report.masking import mask
 
@@ -27,6 +28,7 @@ def report(canary: Canary) -> dict[str, Any]:
         "schema": SCHEMA,
         "runtimes": [_checked(each) for each in canary.checked],
         "missing": [{"runtime": each.label, "reason": each.reason} for each in canary.missing],
+        "next": step_values(summary.next_steps(canary)),
         "summary": {
             "verdict": summary.word(canary),
             "seconds": round(canary.seconds, 3),

@@ -20,7 +20,7 @@ def render(canary: Canary) -> str:
     for checked in canary.checked:
         lines += [*section(checked), ""]
     steps = list(summary.next_steps(canary))
-    lines += ["### Next", "", *(f"- {code(step)}" for step in steps), ""] if steps else []
+    lines += ["### Next", "", *(f"- {code(str(step))}" for step in steps), ""] if steps else []
     return "\n".join(lines)
 
 

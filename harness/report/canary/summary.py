@@ -13,6 +13,7 @@ from harness.canary.differing import Difference, differences, shown
 from harness.canary.judging import NOTHING, Likeness, Row, Verdict
 from harness.canary.result import Canary, Checked
 from harness.canary.workarounds import Evidence, Need
+from harness.next_steps import Step
 from harness.report.masking import mask
 from harness.report.safety import ELLIPSIS, count, shorten, visible
 
@@ -268,20 +269,20 @@ def fakes(checked: Checked) -> str:
     return f"{agree}/{len(compared)} claims agree with the fake{''.join(f'; {each}' for each in others)}"
 
 
-def next_steps(canary: Canary) -> Iterator[str]:
+def next_steps(canary: Canary) -> Iterator[Step]:
     """What to do now."""
     for checked in canary.checked:
         told = [row for block, found in blocks(checked) if block.detail is Detail.WHOLE for row in found]
         broken = [row for row in told if row.verdict in (Verdict.BROKEN, Verdict.CHANGED)]
         if checked.real is None or not broken or checked.label == checked.against:
             continue
-        yield f"mcp-harness explain {broken[0].claim.id}"
+        yield Step(f"mcp-harness explain {broken[0].claim.id}")
         if checked.written is None and checked.played is None:
-            yield f"mcp-harness canary {checked.label} --write-profile"
+            yield Step(f"mcp-harness canary {checked.label} --write-profile")
         if checked.played is not None and checked.played.fallen:
-            yield f"mcp-harness run {checked.played.fallen[0].id} --runtime {checked.label}"
+            yield Step(f"mcp-harness run {checked.played.fallen[0].id} --runtime {checked.label}")
         old = checked.against.partition("@")[2]
-        yield f"mcp-harness canary --bisect {broken[0].claim.id} {old}..{checked.version}"
+        yield Step(f"mcp-harness canary --bisect {broken[0].claim.id} {old}..{checked.version}")
 
 
 def word(canary: Canary) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.canary.judging import Likeness, Row, Verdict
 from harness.canary.result import Canary, Checked
 from harness.canary.workarounds import evidence
+from harness.next_steps import step_lines
 from harness.report.canary import summary
 from harness.report.safety import count, pad
+from harness.report.wrapping import wrapped
 
-WIDTH = 100
 LABEL = 17
 WIDEST_ID = 44
 
@@ -23,17 +23,17 @@ def render(canary: Canary, *, details: bool = False) -> str:
     """
     blocks = [list(_missing(canary)), *(list(_checked(each, details=details)) for each in canary.checked)]
     lines = [line for block in blocks if block for line in (*block, "")]
-    steps = [f"  {'next:' if not number else '':<6}{step}" for number, step in enumerate(summary.next_steps(canary))]
+    steps = step_lines(summary.next_steps(canary))
     return "".join(f"{line.rstrip()}\n" for line in (*lines, *steps, summary.verdict(canary)))
 
 
 def _missing(canary: Canary) -> Iterator[str]:
     for each in canary.missing:
-        yield from _wrap("", f"NOT MEASURED  {each.label}: {summary.clean(each.reason)}", "  ")
+        yield from wrapped("", f"NOT MEASURED  {each.label}: {summary.clean(each.reason)}", "  ")
 
 
 def _checked(checked: Checked, *, details: bool) -> Iterator[str]:
-    yield from _wrap("", summary.heading(checked), "  ")
+    yield from wrapped("", summary.heading(checked), "  ")
     if not checked.recorded:
         yield f"  nothing is recorded of {checked.against}"
     yield ""
@@ -73,21 +73,21 @@ def _block(block: summary.Block, rows: Sequence[Row]) -> Iterator[str]:
     yield f"  {block.title}"
     if block.detail is summary.Detail.CHANGE:
         for changed, alike in summary.by_reason(rows, summary.what_changed).items():
-            yield from _wrap(f"  {block.sign} ", f"{summary.ids(alike)}  {changed}", " " * 6)
+            yield from wrapped(f"  {block.sign} ", f"{summary.ids(alike)}  {changed}", " " * 6)
         return
     if block.detail is summary.Detail.REASON:
         for reason, alike in summary.by_reason(rows, lambda row: row.reason).items():
             told = summary.clean(reason or alike[0].claim.says if len(alike) == 1 else reason)
-            yield from _wrap(f"  {block.sign} ", f"{summary.ids(alike)}{f'  {told}' if told else ''}", " " * 6)
+            yield from wrapped(f"  {block.sign} ", f"{summary.ids(alike)}{f'  {told}' if told else ''}", " " * 6)
         return
     width = min(max(len(row.claim.id) for row in rows), WIDEST_ID)
     for row in rows:
         head = f"  {block.sign} {pad(row.claim.id, width)} "
         hanging = " " * 6
-        yield from _wrap(head, summary.clean(row.claim.says), hanging)
-        yield from _wrap(hanging, summary.what_changed(row), hanging + "  ")
+        yield from wrapped(head, summary.clean(row.claim.says), hanging)
+        yield from wrapped(hanging, summary.what_changed(row), hanging + "  ")
         if summary.rests_on(row):
-            yield from _wrap(hanging, summary.rests_on(row), hanging + "  ")
+            yield from wrapped(hanging, summary.rests_on(row), hanging + "  ")
 
 
 def _scenarios(checked: Checked) -> Iterator[str]:
@@ -106,14 +106,14 @@ def _fakes(checked: Checked) -> Iterator[str]:
         return
     yield from _labelled("FAKE", summary.fakes(checked))
     for row in checked.with_likeness(Likeness.DIFFERS):
-        yield from _wrap("    ! ", f"{row.claim.id} {summary.clean(row.claim.says)}", " " * 8)
+        yield from wrapped("    ! ", f"{row.claim.id} {summary.clean(row.claim.says)}", " " * 8)
         for line in summary.fake_line(row):
-            yield from _wrap(" " * 8, line, " " * 10)
+            yield from wrapped(" " * 8, line, " " * 10)
     for likeness in (Likeness.NOT_COMPARED, Likeness.NOT_MODELLED):
         reasons = summary.by_reason(checked.with_likeness(likeness), lambda row: row.fake_reason)
         for reason, alike in reasons.items():
             told = f"{likeness.value}, {summary.clean(reason)}: {summary.ids(alike)}"
-            yield from _wrap("    - ", told, " " * 8)
+            yield from wrapped("    - ", told, " " * 8)
 
 
 def _profile(checked: Checked) -> Iterator[str]:
@@ -128,15 +128,4 @@ def _profile(checked: Checked) -> Iterator[str]:
 
 
 def _labelled(label: str, text: str) -> Iterator[str]:
-    yield from _wrap(pad(f"  {label}", LABEL) + " ", text, " " * (LABEL + 1))
-
-
-def _wrap(head: str, text: str, hanging: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width=WIDTH,
-        initial_indent=head,
-        subsequent_indent=hanging,
-        break_long_words=True,
-        break_on_hyphens=False,
-    ) or [head]
+    yield from wrapped(pad(f"  {label}", LABEL) + " ", text, " " * (LABEL + 1))

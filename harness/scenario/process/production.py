@@ -6,10 +6,11 @@ from typing import Any
 
 from harness.gate.spawn import Runtime
 from harness.scenario.duration import LIMITS_SECONDS
-from harness.scenario.model import PROCESS, Scenario
+from harness.scenario.model import Scenario
 from harness.scenario.naming import OPERATOR
 from harness.scenario.process.stage import PRELOADED, ProcessStage, require_short_paths
 from harness.scenario.production import Ending, Production
+from harness.scenario.tiers import PROCESS
 from harness.scenario.variants import in_force
 from harness.world.live import run
 from harness.world.live.forks import prepare

@@ -11,13 +11,14 @@ from harness.scenario import model
 from harness.scenario.cast import Known
 from harness.scenario.duration import LIMITS_SECONDS
 from harness.scenario.judging import Seen, run_of
-from harness.scenario.model import REAL, Scenario, Start
+from harness.scenario.model import Scenario, Start
 from harness.scenario.operator import applies
 from harness.scenario.process.production import ProcessProduction, variant_name
 from harness.scenario.process.stage import PRELOADED
 from harness.scenario.production import Judged, Report
 from harness.scenario.real.knowing import silent_reasons, untold_reasons, waits
 from harness.scenario.real.stage import RealStage
+from harness.scenario.tiers import REAL
 from harness.scenario.verdicts import Verdict
 from harness.world.live.forks import prepare
 from harness.world.model import Hold
