@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fake_runtimes.discovery import Discovered
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.oauth import JSON, form_request, parsed, split
-from fake_runtimes.text import json_stringify
+from fake_runtimes.text import json_stringify, kind
 from harness.world import Ambiguous, NotSent, Request, Response, World
 
 TOKEN_SECONDS = 30.0
@@ -31,19 +32,39 @@ KNOWN = (
     "insufficient_scope",
 )
 NO_REGISTRATION = "Incompatible auth server: does not support dynamic client registration"
-TOO_MANY, FIRST_SERVER_FAULT = 429, 500
+FIRST_FAULT, TOO_MANY, FIRST_SERVER_FAULT = 300, 429, 500
+TOKENS: Mapping[str, bool] = {
+    "access_token": True,
+    "id_token": False,
+    "token_type": True,
+    "expires_in": False,
+    "scope": False,
+    "refresh_token": False,
+}
+"""The members of new tokens that are looked at, in order, and whether each must be there. All are texts but one."""
+LIFETIME = "expires_in"
 
 
 class Refused(NamedTuple):
     """No new token. `code` is OAuth's, empty where the answer had none; `lost`: there was no answer.
 
-    `passing`: the same may work in a moment, so a renewal tries again.
+    `passing`: the same may work in a moment, so a renewal tries again. `unread` is an answer that said nothing of
+    OAuth's, which each client tells in words of its own.
     """
 
     code: str
     text: str
     passing: bool = False
     lost: bool = False
+    unread: Response | None = None
+
+
+class Unfit(NamedTuple):
+    """What does not fit in a document: at which member (empty: the whole), what was to be there, and what is."""
+
+    member: str
+    expected: str
+    found: str
 
 
 class Client(NamedTuple):
@@ -118,20 +139,40 @@ def tokens_of(answer: Response | None) -> Mapping[str, Any] | Refused:
     if answer is None:
         return Refused("", "", passing=True, lost=True)
     document = parsed(answer.body)
-    if document is not None and answer.status < 300 and isinstance(document.get("access_token"), str):
-        return document
+    is_good = answer.status < FIRST_FAULT
+    if is_good and document is not None and not any(unfit_tokens(document)):
+        return document if LIFETIME not in document else {**document, LIFETIME: number(document[LIFETIME])}
     code = None if document is None else document.get("error")
     if not isinstance(code, str) or document is None:
-        return Refused("", unreadable(answer), passing=True)
+        return Refused("", "", passing=not is_good, unread=answer)
     described = document.get("error_description")
     busy = answer.status == TOO_MANY or answer.status >= FIRST_SERVER_FAULT
     return Refused(code, described if isinstance(described, str) else "", busy or code in PASSING)
 
 
-def unreadable(answer: Response) -> str:
-    """What is said of an answer that is no error of OAuth."""
-    body = answer.body.decode(errors="replace")
-    fault = "Unexpected EOF" if not body else f"Unrecognized token '{body[0]}'"
-    return (
-        f"HTTP {answer.status}: Invalid OAuth error response: SyntaxError: JSON Parse error: {fault}. Raw body: {body}"
-    )
+def unfit_tokens(document: Any) -> Iterator[Unfit]:
+    """What keeps a JSON value from being new tokens."""
+    if not isinstance(document, dict):
+        yield Unfit("", "object", kind(document))
+        return
+    for name, is_needed in TOKENS.items():
+        if name not in document:
+            if is_needed:
+                yield Unfit(name, "string", "undefined")
+        elif name == LIFETIME:
+            if math.isnan(number(document[name])):
+                yield Unfit(name, "number", "NaN")
+        elif not isinstance(document[name], str):
+            yield Unfit(name, "string", kind(document[name]))
+
+
+def number(value: Any) -> float:
+    """The number that JavaScript makes of a JSON value: of null and an empty text 0, of most others none (NaN)."""
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, bool) else value
+    if value is None or value == []:
+        return 0
+    try:
+        return float(value or 0) if isinstance(value, str) else math.nan
+    except ValueError:
+        return math.nan

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fake_runtimes.claude import metadata, stored
+from fake_runtimes.claude import metadata, stored, unread
 from fake_runtimes.claude.bearer import FILE_NAME
 from fake_runtimes.claude.credentials import DIGEST_LENGTH, lookup_key, stored_entry
 from fake_runtimes.claude.logs import hyphened
@@ -28,7 +28,6 @@ from fake_runtimes.granting import (
     registered,
     rejection,
     renewed,
-    unreadable,
 )
 from fake_runtimes.loaded import LoadedServer
 from harness.world import Response, Task
@@ -328,7 +327,7 @@ class Access:
         if isinstance(came, Refused):
             return came
         if isinstance(came, Response):
-            return Refused("", rejection(came) if newer else unreadable(came))
+            return Refused("", rejection(came)) if newer else Refused("", "", unread=came)
         after: Entry = stored.registered(entry, came, self.server, REDIRECT)
         if newer:
             after = stored.stamped(after, found)
@@ -365,6 +364,8 @@ class Access:
         """What a version says of a refusal: the older one has no word for a code without a description."""
         if refused.lost:
             return refused.text or self.session.wording.reset[1]
+        if refused.unread is not None:
+            return unread.words(refused.unread, self.session.profile)
         return refused.text or (refused.code if self.session.wording.names_codes else "")
 
     async def _waited(self, task: Task, until_seconds: float | None) -> Any:

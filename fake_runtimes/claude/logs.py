@@ -12,8 +12,15 @@ OUTSIDE = re.compile(r"[^A-Za-z0-9]")
 SLUG_LIMIT = 200
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 DEBUG, ERROR = "debug", "error"
-TOKEN = re.compile(r"(token=)[^\s\"'&]+", re.IGNORECASE)
-BEARER = re.compile(r"(Bearer )[^\s\"']+")
+SECRET = r"token|secret|passw(?:or)?d|credential|cookie|authorization|bearer|(?:api|access|private)[-_]?key"
+MEMBER = re.compile(
+    rf"""((?:{SECRET})[\w-]*["']?\s*[:=]\s*)(?:(["'])[^"']*\2|(?:(?:Bearer|Basic)\s+)?[^\s,;&)}}]+)""", re.IGNORECASE
+)
+"""What is called like a secret and what stands behind it, in JSON that may be cut off, in a form, in a header."""
+HINTS = ("token", "secret", "passw", "credential", "cookie", "authorization", "bearer", "key")
+"""Without any of these there is nothing to look for; most lines have none."""
+BEARER = re.compile(r"(Bearer )[^\s\"',;&)}]{20,}", re.IGNORECASE)
+STRUCK = "[REDACTED]"
 
 
 def hyphened(text: str) -> str:
@@ -70,8 +77,13 @@ def tail(seconds: float, session_id: str, directory: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """A server's stderr as the log keeps it: tokens are struck out, colours stay."""
-    return BEARER.sub(r"\1[REDACTED]", TOKEN.sub(r"\1[REDACTED]", text))
+    """A text as the log keeps it: what is called like a secret is struck out, and a long token behind `Bearer`."""
+    lowered = text.lower()
+    if not any(hint in lowered for hint in HINTS):
+        return text
+    return BEARER.sub(
+        rf"\1{STRUCK}", MEMBER.sub(lambda found: f"{found[1]}{found[2] or ''}{STRUCK}{found[2] or ''}", text)
+    )
 
 
 class ServerLog:
@@ -96,7 +108,7 @@ class ServerLog:
 
     def add(self, level: str, text: str) -> None:
         """One line."""
-        self._lines.append(line(level, text, self._world.clock.now(), self._session_id, self._directory))
+        self._lines.append(line(level, redacted(text), self._world.clock.now(), self._session_id, self._directory))
 
     async def flush(self) -> None:
         """Write what has come."""

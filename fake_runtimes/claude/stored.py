@@ -44,12 +44,11 @@ def named(entry: Entry, server: LoadedServer) -> dict[str, Any]:
 def granted(entry: Entry, tokens: Mapping[str, Any], server: LoadedServer, now_seconds: float) -> dict[str, Any]:
     """With new tokens: a refresh token that is not repeated stays, an expiry or a scope that is not told goes."""
     seconds, scope = tokens.get("expires_in"), tokens.get("scope")
-    told = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds
     after = {
         **named(entry, server),
         "accessToken": tokens["access_token"],
         "refreshToken": tokens.get("refresh_token") or entry.get("refreshToken"),
-        "expiresAt": int((now_seconds + seconds) * 1000) if told and seconds is not None else None,
+        "expiresAt": None if seconds is None else int((now_seconds + seconds) * 1000),
         "scope": scope if isinstance(scope, str) else None,
     }
     return {name: value for name, value in after.items() if value is not None}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from fake_runtimes.claude.logs import DEBUG, ERROR, redacted
+from fake_runtimes.claude.logs import DEBUG, ERROR
 from fake_runtimes.client import Failure
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.text import json_stringify
@@ -300,14 +300,14 @@ def second_start(attempt: Any) -> tuple[tuple[str, str], ...]:
     """The lines of a process that was started again because it ended over the probe."""
     if not attempt.respawned:
         return ()
-    printed = "".join(f"{redacted(text)}\n" for text in attempt.stderr_before)
+    printed = "".join(f"{text}\n" for text in attempt.stderr_before)
     told = ((DEBUG, f"stderr of the stdio server before restarting it: {printed}"),) if printed else ()
     return ((DEBUG, RESPAWNING), *told)
 
 
 def server_stderr(lines: tuple[str, ...]) -> str:
     """All that a server printed until its outcome, folded into one line."""
-    return "Server stderr: " + "".join(f"{redacted(text)}\n" for text in lines)
+    return "Server stderr: " + "".join(f"{text}\n" for text in lines)
 
 
 def after(failure: Failure, wording: Wording) -> str:

@@ -19,10 +19,10 @@ from fake_runtimes.codex.credentials import (
 from fake_runtimes.codex.discovery import Authorization, UnreachableError, discover
 from fake_runtimes.codex.home import CREDENTIALS, Held, read_credentials
 from fake_runtimes.loaded import LoadedServer
-from fake_runtimes.oauth import form_request, parsed
+from fake_runtimes.oauth import JSON, form_request, parsed
 from fake_runtimes.profile import CodexProfile
 from fake_runtimes.text import json_stringify
-from harness.world import Ambiguous, NotSent, Response, World
+from harness.world import Ambiguous, NotSent, Response, World, header
 
 LOCKS = "mcp-oauth-locks"
 STORE_LOCK = "file-store"
@@ -30,6 +30,10 @@ STORE_MODE = 0o600
 TOKEN_SECONDS = 30.0
 REFUSED_GRANT = "invalid_grant"
 NOT_SENT, NOT_READ = "Request failed", "Failed to parse server response"
+EMPTY, NO_JSON = (
+    "Other error: server returned empty response body",
+    'Other error: unexpected response Content-Type: "{kind}", should be `application/json`',
+)
 
 
 class Looked(NamedTuple):
@@ -167,8 +171,12 @@ def granted_by(answer: Response | None) -> Mapping[str, Any] | Refused:
         return Refused("", NOT_SENT)
     document = parsed(answer.body)
     if answer.status == 200:
-        good = document is not None and isinstance(document.get("access_token"), str)
-        return document if good and document is not None else Refused("", NOT_READ)
+        kind = header(answer.headers, "Content-Type")
+        if not answer.body:
+            return Refused("", EMPTY)
+        if kind is not None and not kind.lower().startswith(JSON):
+            return Refused("", NO_JSON.format(kind=kind))
+        return document if document is not None and is_fit(document) else Refused("", NOT_READ)
     error = (document or {}).get("error")
     if not isinstance(error, str):
         return Refused("", NOT_READ)
@@ -177,14 +185,22 @@ def granted_by(answer: Response | None) -> Mapping[str, Any] | Refused:
     return Refused(error, f"Server returned error response: {words}")
 
 
+def is_fit(document: Mapping[str, Any]) -> bool:
+    """Whether an answer has the members of new tokens, each of its kind; one that may be left out may be null."""
+    needed = all(isinstance(document.get(name), str) for name in ("access_token", "token_type"))
+    texts = all(isinstance(document.get(name), str | None) for name in ("refresh_token", "scope"))
+    seconds = document.get("expires_in")
+    whole = seconds is None or (isinstance(seconds, int) and not isinstance(seconds, bool) and seconds >= 0)
+    return needed and texts and whole
+
+
 def following(entry: Entry, granted: Mapping[str, Any], now_seconds: float) -> dict[str, Any]:
     """The entry with what was granted: a refresh token that is not repeated stays, an expiry that is not told goes."""
     seconds, scope = granted.get("expires_in"), granted.get("scope")
-    known = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     return {
         **entry,
         "access_token": granted["access_token"],
-        "expires_at": int((now_seconds + seconds) * 1000) if known and seconds is not None else None,
+        "expires_at": None if seconds is None else int((now_seconds + seconds) * 1000),
         "refresh_token": granted.get("refresh_token") or entry["refresh_token"],
         "scopes": scope.split() if isinstance(scope, str) else entry.get("scopes", []),
     }

@@ -37,6 +37,9 @@ UNAUTHORIZED = 401
 CLOSING: Signals = (("EOF", 2.0), ("SIGTERM", 2.0), ("SIGKILL", 0.0))
 PROBE_SECONDS = 5.0
 CONFIG = "config"
+INVALID_MESSAGE = '[ { "code": "invalid_union", "path": [], "message": "Invalid input" } ]'
+"""Of a message that is none of the protocol; the program says besides what it missed in each kind of them. Of a result
+that is none nothing was measured."""
 CAPABILITIES = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 
 
@@ -187,7 +190,7 @@ def failure_text(failure: Failure) -> str:
         "exited": "Connection closed",
         "timeout": REQUEST_TIMED_OUT,
         "content": f"Unexpected content type: {failure.detail}",
-        "protocol": failure.detail,
+        "protocol": INVALID_MESSAGE if failure.code is None else failure.detail,
         "oauth": failure.detail or "fetch failed",
     }.get(failure.kind, "fetch failed")
 

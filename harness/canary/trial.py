@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from fake_runtimes.executable import PLAN_VARIABLE
-from fake_runtimes.pi.variables import KEYRING_VARIABLE
+from fake_runtimes.pi.variables import KEYRING_VARIABLE, MEMORY, STORE_VARIABLE
 from fake_servers.models import ModelServer
 from fake_servers.mounts import Mount
 from fake_servers.mounts.mount import Server
@@ -32,6 +32,8 @@ MARK_VARIABLE = "MCP_HARNESS_TRIAL"
 NOTHING_TO_DO = Script()
 LOOPBACK = "http://127.0.0.1:0"
 PATH = "/usr/local/bin:/usr/bin:/bin"
+PI_OWN_STORE = {STORE_VARIABLE: MEMORY}
+"""With this the adapter's store of credentials is its own memory: nothing of the user's is read or written."""
 NORMAL_FORMS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"127\.0\.0\.1:\d+|localhost:\d+"), "HOST:PORT"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?"), "TIME"),
@@ -65,6 +67,9 @@ class TrialError(Exception):
 class Trial:
     """Used once, as a context. `home` and `project` are new folders; the runtime sees no other home.
 
+    `told` is what its programs are told besides, None taking a variable away, and `inside` the words by which they are
+    started where that is somewhere else; a probe may change both.
+
     >>> with Trial(subject) as trial:                                      # doctest: +SKIP
     ...     with trial.serving(one=HttpServer()) as urls:
     ...         trial.write_json(".mcp.json", {"mcpServers": {"one": {"type": "http", "url": urls["one"]}}})
@@ -84,6 +89,8 @@ class Trial:
         self.mark = f"{MARK_VARIABLE}={self.folder}"
         self.models: list[ModelServer] = []
         self.pace = Pace()
+        self.told: dict[str, str | None] = {**PI_OWN_STORE} if subject.family == "pi" else {}
+        self.inside: tuple[str, ...] = ()
         self._script = Script()
         self._model_url = ""
         self._started: list[subprocess.Popen[bytes]] = []
@@ -113,7 +120,8 @@ class Trial:
     def hurry(self, scale: float) -> None:
         """From now on a fake's time passes so many times as fast, and that of the servers it will talk to.
 
-        A real program knows no other time than its own: then nothing is changed.
+        Below 1 it is slower: a delay of a busy machine then weighs less beside the waits that are told apart. A real
+        program knows no other time than its own: then nothing is changed.
         """
         if self.subject.is_fake:
             self.pace = anchored(scale, time.time())
@@ -194,7 +202,7 @@ class Trial:
             told |= {KEYRING_VARIABLE: str(self.folder / "keyring")} if self.subject.family == "pi" else {}
         told |= {TIME_SCALE_VARIABLE: str(self.pace.scale)} if self.pace != Pace() else {}
         told |= {MARK_VARIABLE: str(self.folder)}
-        for name, value in (extra or {}).items():
+        for name, value in {**self.told, **(extra or {})}.items():
             if value is None:
                 told.pop(name, None)
             else:
@@ -207,7 +215,7 @@ class Trial:
             raise TrialError("the trial was given up")
         self._prepare_temporary()
         process = subprocess.Popen(
-            [*self.subject.argv, *words],
+            [*self.inside, *self.subject.argv, *words],
             cwd=self.project,
             env=self.environment(env),
             stdin=subprocess.PIPE,

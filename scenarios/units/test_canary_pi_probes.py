@@ -7,16 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from fake_runtimes.pi.variables import MEMORY, STORE_VARIABLE
 from fake_runtimes.profile import load_profile
 from fake_servers.models import Call as Spoken
-from harness.canary.probes.pi.keyring import parts
+from harness.canary.claims import chosen
+from harness.canary.probes.pi import keyring as pi_keyring
 from harness.canary.probes.pi.names import is_of, pinned_names
 from harness.canary.profile_writing import derived_fields, fields_of
 from harness.canary.records import load_record
+from harness.canary.running import NOT_MEASURABLE, Problem, measure
 from harness.canary.script import Call
 from harness.canary.settings import kept_folder, of_servers, spoken
 from harness.canary.subject import fake_of
-from harness.canary.trial import Trial
+from harness.canary.trial import Trial, TrialError
+from harness.world.outside.keyring import NoKeyringError
 from harness.world.outside.setting import TIME_SCALE_VARIABLE
 from scenarios.canary_records import broken, claims_of, compared
 
@@ -57,7 +61,7 @@ def test_every_line_of_the_profile_follows_from_what_was_recorded(label):
 
 
 def test_no_observation_holds_anything_of_the_moment():
-    moment = re.compile(r"127\.0\.0\.1:\d|mcp-trial|\b20\d\d-\d\d-\d\dT|\b1[67]\d{8,}\b|canary-[0-9a-f]{8}")
+    moment = re.compile(r"127\.0\.0\.1:\d|mcp-trial|\b20\d\d-\d\d-\d\dT|\b1[67]\d{8,}\b")
     for label in VERSIONS:
         assert [name for name, value in load_record(label).items() if moment.search(str(value))] == []
 
@@ -96,11 +100,46 @@ def test_a_proxy_is_known_by_each_form_of_its_server_s_name_and_by_no_other():
     assert not is_of("mcp__ab", "a b")
 
 
-def test_an_entry_in_parts_is_forgotten_with_all_of_them():
-    assert list(parts("sha256-x", '{"chunkCount": 2, "chunkDigest": "d"}')) == [
-        "sha256-x.chunk.d.0",
-        "sha256-x.chunk.d.1",
-    ]
-    assert len(list(parts("sha256-x", '{"chunkCount": 1000000}'))) == 64
-    for text in (None, "{", "[]", "{}"):
-        assert list(parts("sha256-x", text)) == []
+# --- Pi's keyring
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    """A system that gives nobody a keyring of one's own."""
+
+    def refuse(mark):
+        raise NoKeyringError("the system allows no user namespace: Operation not permitted")
+
+    monkeypatch.setattr(pi_keyring, "RunKeyring", refuse)
+
+
+def test_every_program_of_pi_keeps_credentials_in_its_memory_but_where_its_trial_has_a_keyring(tmp_path):
+    with Trial(fake_of(load_profile(VERSIONS[0])), tmp_path) as trial:
+        assert trial.environment()[STORE_VARIABLE] == MEMORY
+        with pi_keyring.keyring(trial):
+            assert STORE_VARIABLE not in trial.environment()
+    with Trial(fake_of(load_profile("codex-0.169.0")), tmp_path) as trial:
+        assert STORE_VARIABLE not in trial.environment()
+
+
+def test_where_a_trial_can_have_no_keyring_its_claims_are_not_measurable_and_say_why_in_one_line(refusing):
+    real = fake_of(load_profile(VERSIONS[0]))._replace(kind="real", adapter="/nowhere/a/b/c/index.ts")
+    (measured,) = measure([(real, chosen("pi", ["pi.store.*", "pi.beside.*", "pi.refresh.stored"]))], workers=1)
+    why = "the system allows no user namespace: Operation not permitted"
+    told = f"Pi keeps credentials in the kernel's keyring, and a trial can have none of its own: {why}"
+    assert len(measured.problems) == 12
+    assert set(measured.problems.values()) == {Problem(NOT_MEASURABLE, told)}
+    assert (measured.observations, measured.left) == ({}, ())
+
+
+def test_programs_are_started_by_the_words_that_their_trial_is_inside_of(tmp_path):
+    real = fake_of(load_profile(VERSIONS[0]))._replace(kind="real", argv=("/bin/echo", "program"))
+    with Trial(real, tmp_path) as trial:
+        trial.inside = ("/bin/echo", "inside")
+        assert trial.run("word").stdout == "inside /bin/echo program word\n"
+
+
+def test_a_keyring_that_cannot_be_used_is_told_with_the_last_words_of_who_tried():
+    kernel = pi_keyring.Kernel("/nowhere")
+    with pytest.raises(TrialError, match=r"^the trial's keyring cannot be used: .*No such file"):
+        kernel.read("one")

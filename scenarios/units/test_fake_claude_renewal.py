@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from fake_runtimes.claude import unread
 from fake_runtimes.claude.credentials import lookup_key
 from fake_runtimes.claude.stored import MARGIN_SECONDS, granted, wants_renewal
+from fake_runtimes.granting import Refused, tokens_of
 from fake_runtimes.loaded import LoadedServer
 from fake_runtimes.plan import Plan, ToolCall, Turn
+from fake_runtimes.profile import ClaudeProfile, load_profile
 from fake_servers.mcp import Behaviour
 from harness.world import Response, World
 from harness.world.model import Fault
@@ -123,8 +126,7 @@ def test_what_wants_a_renewal(entry, wanted):
         ({}, {"refreshToken": "old-refresh"}),
         ({"refresh_token": "r2", "expires_in": 1.5}, {"refreshToken": "r2", "expiresAt": 11500}),
         ({"scope": "a b"}, {"refreshToken": "old-refresh", "scope": "a b"}),
-        ({"expires_in": "60"}, {"refreshToken": "old-refresh"}),
-        ({"expires_in": True, "scope": 5}, {"refreshToken": "old-refresh"}),
+        ({"expires_in": 0}, {"refreshToken": "old-refresh", "expiresAt": 10000}),
     ],
 )
 def test_what_a_grant_does_not_say_is_not_kept_but_for_the_refresh_token(tokens, after):
@@ -266,9 +268,106 @@ def test_whoever_waited_and_finds_an_emptied_entry_presents_nothing(profile):
 def second(profile: str):
     """Another Claude at the same time."""
     from fake_runtimes.claude.command import program
-    from fake_runtimes.profile import load_profile
 
     async def run(world: World) -> None:
         await program(load_profile(profile), Plan())(world, ("claude", "mcp", "list"))
 
     return run
+
+
+# --- an answer that cannot be read
+
+
+@pytest.mark.parametrize(
+    ("members", "expires_in"),
+    [
+        ({}, None),
+        ({"expires_in": "3600"}, 3600),
+        ({"expires_in": " 1.5e1 "}, 15),
+        ({"expires_in": None}, 0),
+        ({"expires_in": True}, 1),
+        ({"expires_in": ""}, 0),
+        ({"expires_in": []}, 0),
+    ],
+)
+def test_a_time_of_new_tokens_is_the_number_that_javascript_makes_of_it(members, expires_in):
+    answer = as_json({"access_token": "a", "token_type": "mac", **members})
+    tokens = tokens_of(answer)
+    assert not isinstance(tokens, Refused)
+    assert tokens.get("expires_in") == expires_in
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"access_token": None},
+        {"access_token": 1},
+        {"token_type": None},
+        {"refresh_token": None},
+        {"refresh_token": 5},
+        {"id_token": 5},
+        {"scope": ["read"]},
+        {"expires_in": "one hour"},
+        {"expires_in": {}},
+    ],
+)
+def test_what_does_not_fit_is_no_pair_and_nothing_that_passes_by_itself(members):
+    whole = {"access_token": "a", "token_type": "Bearer", "refresh_token": "r", "scope": "s", **members}
+    answer = as_json(whole)
+    assert tokens_of(answer) == Refused("", "", passing=False, unread=answer)
+    assert tokens_of(as_json(whole, 503)) == Refused("", "", passing=True, unread=as_json(whole, 503))
+
+
+CUT = b'{"access_token": "at-1234", "refresh_token": "rt-98'
+
+
+@pytest.mark.parametrize(
+    ("profile", "why"), [(OLD, "Failed to parse JSON"), (NEW, "JSON Parse error: Unterminated string")]
+)
+def test_a_pair_that_is_cut_off_is_asked_for_once_in_each_renewal_and_its_tokens_are_not_told(profile, why):
+    run = renewing(profile, held(), *[Response(200, {"Content-Type": "application/json"}, CUT)] * 20)
+    assert (run.statuses(), spent(run)) == ({"srv": "needs-auth"}, ["once"] * 3)
+    assert entry_of(run)["refreshToken"] == "once"
+    told = {text for _, text in run.log("srv") if "Token refresh failed: " in text}
+    assert told == {f"Token refresh failed: {why}"}
+
+
+@BOTH
+def test_a_refusal_that_is_cut_off_is_told_without_what_is_called_like_a_secret(profile):
+    run = renewing(profile, held(), *[Response(400, {}, CUT)] * 20)
+    told = {text for _, text in run.log("srv") if "Raw body" in text}
+    body = 'Raw body: {"access_token": "[REDACTED]", "refresh_token": [REDACTED]'
+    assert {text.partition(". ")[2] for text in told} == {body}
+
+
+def words(answer: Response, profile: str) -> str:
+    """What a version of Claude says of an answer that it cannot read."""
+    loaded = load_profile(profile)
+    assert isinstance(loaded, ClaudeProfile)
+    return unread.words(answer, loaded)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "Unexpected EOF"),
+        (b'{"a":', "Unexpected EOF"),
+        (b"<html>", "Unrecognized token '<'"),
+        (b"oops=1", 'Unexpected identifier "oops"'),
+        (b'{"a": 1', "Expected '}'"),
+        (b'{"a": 1, ', "Property name must be a string literal"),
+        (b'{"a"', "Expected ':' before value in object property definition"),
+        (b"{}{}", "Unable to parse JSON string"),
+    ],
+)
+def test_a_refusal_that_is_no_json_is_told_in_the_words_of_the_programs_engine(body, why):
+    told = words(Response(400, {}, body), NEW)
+    assert told.startswith(f"HTTP 400: Invalid OAuth error response: SyntaxError: JSON Parse error: {why}. Raw body: ")
+
+
+def test_an_empty_pair_is_told_alike_by_all_and_one_that_does_not_fit_with_its_types_by_the_newer():
+    assert words(Response(204), OLD) == "Unexpected end of JSON input"
+    fault = {"expected": "object", "code": "invalid_type", "path": []}
+    for profile, message in ((OLD, "Invalid input"), (NEW, "Invalid input: expected object, received array")):
+        told = words(Response(200, {}, b"[]"), profile).removeprefix("token response rejected by SDK schema: ")
+        assert json.loads(told) == [{**fault, "message": message}]

@@ -281,7 +281,7 @@ def test_a_url_that_is_none_is_told_and_nothing_is_sent(profile):
 
 @BOTH
 def test_what_a_good_server_printed_is_folded_into_one_line_with_its_tokens_struck_out(profile):
-    printed = ("\x1b[31mred\x1b[0m", "token=abc123 Bearer xyz.1", "x" * 5000)
+    printed = ("\x1b[31mred\x1b[0m", f"token=abc123 Bearer {'xyz.1' * 4}", "x" * 5000)
     run = ClaudeRun(profile, {"good": Behaviour(stderr=printed)})
     assert run.log("good")[1] == (
         E,
@@ -391,5 +391,22 @@ def test_times_are_utc_with_milliseconds():
     assert iso_time(1.9996) == "1970-01-01T00:00:02.000Z"
 
 
-def test_only_tokens_are_struck_out():
-    assert redacted('x token=abc&y "Bearer q" key=1') == 'x token=[REDACTED]&y "Bearer [REDACTED]" key=1'
+@pytest.mark.parametrize(
+    ("printed", "kept"),
+    [
+        ("token=abc&y mytoken=b key=1 token_type=c", "token=*&y mytoken=* key=1 token_type=*"),
+        (
+            "refresh_token=nn,oo refreshToken=pp}qq secret=ee; code=zz",
+            "refresh_token=*,oo refreshToken=*}qq secret=*; code=zz",
+        ),
+        ('{"access_token": "q w", "id_token":"x", "a": 1}', '{"access_token": "*", "id_token":"*", "a": 1}'),
+        ('{"note": "a", "client_secret": "cut o', '{"note": "a", "client_secret": * o'),
+        ('"n_token": 5, "o_token": {"a": "T"}', '"n_token": *, "o_token": * "T"}'),
+        ("'secret': 'dd' x-api-key: ff passwd=ii pwd=jj", "'secret': '*' x-api-key: * passwd=* pwd=jj"),
+        ("Authorization: Bearer yyy Authorization: Digest f", "Authorization: * Authorization: * f"),
+        (f"Bearer {'a' * 16} Bearer {'a' * 20} bearer {'b' * 30}", f"Bearer {'a' * 16} Bearer * bearer *"),
+        ('"Bearer q" nothing at all', '"Bearer q" nothing at all'),
+    ],
+)
+def test_what_is_called_like_a_secret_is_struck_out(printed, kept):
+    assert redacted(printed) == kept.replace("*", "[REDACTED]")

@@ -15,6 +15,9 @@ JSON = {"Content-Type": "application/json"}
 HTML = {"Content-Type": "text/html"}
 RESOURCE, METADATA = "/.well-known/oauth-protected-resource/", "/.well-known/oauth-authorization-server/as/"
 TOKEN, REGISTER = "/token/", "/register/"
+SECRET = "nobody-has-stored-this"
+CUT_PAIR = f'{{"access_token": "{SECRET}", "token_type": "Bearer", "client_secret": "{SECRET}'
+"""The beginning of an answer with secrets in it."""
 
 
 class Grant(NamedTuple):
@@ -124,12 +127,16 @@ class Dropping:
     breaks = "reset-after"
 
     def __init__(self) -> None:
-        self.requests = 0
+        self.times: list[float] = []
 
     def handle(self, request: Request, now: float, who: str) -> Response:  # noqa: ARG002 - it only counts
         """Count; the answer never leaves."""
-        self.requests += 1
+        self.times.append(now)
         return Response(503)
+
+    def before(self, moment: float) -> int:
+        """How many requests came before that."""
+        return sum(each < moment for each in self.times)
 
 
 def as_json(value: Mapping[str, Any], status: int = 200) -> Response:

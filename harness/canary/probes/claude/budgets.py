@@ -110,7 +110,9 @@ def limit_ms(trial: Trial, name: str) -> int | None:
 
 # --- what is waited for
 
-SOON_SECONDS, LATE_SECONDS = 1.2, 2.7
+SOON_SECONDS, LATE_SECONDS = 0.8, 3.2
+SLOWLY = 0.5
+"""Between what is told apart here are at least two seconds of a fake's real time."""
 
 
 @probe(
@@ -147,6 +149,7 @@ SOON_SECONDS, LATE_SECONDS = 1.2, 2.7
 def first_request(trial: Trial) -> Mapping[str, Any]:
     """A server that is there soon and one that is late, in three sessions."""
     doors = Doors({"soon": delayed(SOON_SECONDS), "late": delayed(LATE_SECONDS)})
+    trial.hurry(SLOWLY)
     with trial.serving(doors=doors) as urls, trial.modelled():
         base = urls["doors"].removesuffix("/mcp")
         servers = {name: {"type": "http", "url": f"{base}/{name}"} for name in ("soon", "late")}
@@ -204,7 +207,7 @@ def hanging(trial: Trial) -> Mapping[str, Any]:
 
 # --- how many at a time
 
-WIDE, EACH_SECONDS = 24, 1.0
+WIDE, EACH_SECONDS = 24, 2.5
 DEEP = 5
 
 
@@ -251,7 +254,7 @@ def at_once(began: list[float]) -> int:
         assumes=DEEP,
         affects="sessions with that variable",
     ),
-    seconds=7.0,
+    seconds=9.0,
 )
 def side_by_side(trial: Trial) -> Mapping[str, Any]:
     """Many slow servers of both kinds in one session, then only the processes with the variable."""
@@ -278,7 +281,9 @@ def side_by_side(trial: Trial) -> Mapping[str, Any]:
 
 # --- the newer probe
 
-THINKING_SECONDS = 2.6
+TO_A_SECOND, TO_A_HALF = 0.4, 0.25
+"""How fast the fake's time passes where its waits are told to the second, and to half of one."""
+THINKING_SECONDS = 3.0
 """How long the model thinks: meanwhile the program tries again."""
 
 
@@ -297,32 +302,19 @@ THINKING_SECONDS = 2.6
         reads=("remote_probe_ms",),
         derive={"remote_probe_ms": lambda observed: probe_ms(observed)},
     ),
-    Claim(
-        "claude.wait.reconnect",
-        "after how many seconds a remote server that answers 500 is asked again in a session, to the half",
-        affects="servers behind a proxy that fails for a moment",
-        reads=("reconnect_after_ms",),
-        derive={"reconnect_after_ms": lambda observed: int(observed[0] * 1000)},
-    ),
-    seconds=7.0,
+    seconds=6.0,
 )
 def newer_probe(trial: Trial) -> Mapping[str, Any]:
-    """Two servers that pass over the probe, and one that fails, in one session."""
-    doors = Doors({"deaf": Behaviour(discover="never"), "broken": Behaviour(status=500)})
-    thinking = Script((Turn(text="done", seconds=THINKING_SECONDS),))
-    with trial.serving(doors=doors) as urls, trial.modelled(thinking):
-        base = urls["doors"].removesuffix("/mcp")
-        remote = {name: {"type": "http", "url": f"{base}/{name}"} for name in ("deaf", "broken")}
-        project(trial, {"silent": witness(trial, "silent", discover="never"), **remote})
+    """Two servers that pass over the probe, in one session."""
+    doors = Doors({"deaf": Behaviour(discover="never")})
+    trial.hurry(TO_A_SECOND)
+    with trial.serving(doors=doors) as urls, trial.modelled():
+        remote = {"type": "http", "url": urls["doors"].replace("/mcp", "/deaf")}
+        project(trial, {"silent": witness(trial, "silent", discover="never"), "deaf": remote})
         trial.run(*STREAM, env=SETTLED)
-    heard = [(note["method"], note["at"]) for note in notes(trial, "silent", "received")]
+    heard = [(note["method"], note["at"] * trial.pace.scale) for note in notes(trial, "silent", "received")]
     posted = [(visit.rpc_method, visit.at) for visit in doors.visits["deaf"] if visit.rpc_method]
-    broken = [visit.at for visit in doors.visits["broken"] if visit.rpc_method == "initialize"]
-    return {
-        "claude.wait.stdio-probe": beginnings(heard),
-        "claude.wait.remote-probe": beginnings(posted),
-        "claude.wait.reconnect": [round(2 * (two - one)) / 2 for one, two in pairwise(broken)][:2],
-    }
+    return {"claude.wait.stdio-probe": beginnings(heard), "claude.wait.remote-probe": beginnings(posted)}
 
 
 def beginnings(heard: list[tuple[Any, float]]) -> Mapping[str, Any]:
@@ -336,3 +328,24 @@ def beginnings(heard: list[tuple[Any, float]]) -> Mapping[str, Any]:
 def probe_ms(observed: Mapping[str, Any]) -> int:
     """How long the newer probe is waited for; 0 where it is not sent."""
     return int(observed["seconds"]) * 1000 if observed["methods"][0] == "server/discover" else 0
+
+
+@probe(
+    Claim(
+        "claude.wait.reconnect",
+        "after how many seconds a remote server that answers 500 is asked again in a session, to the half",
+        affects="servers behind a proxy that fails for a moment",
+        reads=("reconnect_after_ms",),
+        derive={"reconnect_after_ms": lambda observed: int(observed[0] * 1000)},
+    ),
+    seconds=5.0,
+)
+def reconnecting(trial: Trial) -> Mapping[str, Any]:
+    """One server that fails, in a session whose model takes its time."""
+    doors = Doors({"broken": Behaviour(status=500)})
+    trial.hurry(TO_A_HALF)
+    with trial.serving(doors=doors) as urls, trial.modelled(Script((Turn(text="done", seconds=THINKING_SECONDS),))):
+        project(trial, {"broken": {"type": "http", "url": urls["doors"].replace("/mcp", "/broken")}})
+        trial.run(*STREAM, env=SETTLED)
+    tried = [visit.at for visit in doors.visits["broken"] if visit.rpc_method == "initialize"]
+    return {"claude.wait.reconnect": [round(2 * (two - one)) / 2 for one, two in pairwise(tried)][:2]}

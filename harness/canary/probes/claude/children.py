@@ -18,7 +18,10 @@ SECRETS = {"SOME_SECRET": "s", "NPM_CONFIG_CACHE": "/cache/of/parent", "MCP_TIME
 OURS = ("MCP_HARNESS_TRIAL", "WORLD_", "LC_CTYPE")
 """Names, or how they begin, of what a trial and its tools put into the environment, not the program."""
 KNOWN_VALUES = {"CLAUDECODE": "1", "COREPACK_ENABLE_AUTO_PIN": "0", "NoDefaultCurrentDirectoryInExePath": "1"}
-GONE_SECONDS = 3.0
+GONE_SECONDS = 10.0
+"""How long is waited for what must come; what comes is noticed at once."""
+SLOWLY = 0.2
+"""The fake sends one signal a tenth of a second behind another; a witness must come to note each."""
 
 
 @probe(
@@ -111,6 +114,7 @@ def child_environment(trial: Trial) -> Mapping[str, Any]:
 )
 def ends_of_children(trial: Trial) -> Mapping[str, Any]:
     """Witnesses in a session; then a look at who is left."""
+    trial.hurry(SLOWLY)
     with trial.modelled():
         behind = witness(trial, "behind")
         words = " ".join(f"'{word}'" for word in (behind["command"], *behind["args"]))
@@ -182,10 +186,10 @@ def wait_for(holds: Any) -> None:
 )
 def hung_children(trial: Trial) -> Mapping[str, Any]:
     """A list with a short budget, then a session that does not wait for its server."""
-    with trial.modelled(Script((Turn(text="done", seconds=1.0),))):  # the server has started by then
+    with trial.modelled(Script((Turn(text="done", seconds=2.0),))):  # the server has started by then
         hung = {"discover": "never", "initialize": "never", "stays": True}
         project(trial, {"hung": witness(trial, "hung", **hung)})
-        trial.run("mcp", "list", env={"MCP_TIMEOUT": "600"}, keeps_children=True)
+        trial.run("mcp", "list", env={"MCP_TIMEOUT": "2500"}, keeps_children=True)
         wait_for(lambda: bool(notes(trial, "hung", "signal")))
         project(trial, {"pending": witness(trial, "pending", **hung)})
         trial.run("-p", "hello", keeps_children=True)

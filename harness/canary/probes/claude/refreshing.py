@@ -11,17 +11,27 @@ from typing import Any, NamedTuple
 
 from fake_servers.mcp.behaviour import Behaviour
 from harness.canary.claims import UNSTATED, Claim, probe
-from harness.canary.probes.claude.authority import HTML, Dropping, Grant, GuardedDoors, granted, refused
+from harness.canary.probes.claude.authority import (
+    CUT_PAIR,
+    HTML,
+    SECRET,
+    Dropping,
+    Grant,
+    GuardedDoors,
+    granted,
+    refused,
+)
 from harness.canary.probes.claude.ground import CACHE, STORE, listing, log, project, said, store, stored
 from harness.canary.trial import Trial
 
 NOT_THERE = False
 OLD_TOKEN, NEW_TOKEN = "old", "new"
-DROPPED_WITHOUT_RETRIES = 5
-"""Two renewals that the layer below posts twice, and one after the refusal."""
+DROPPED_WITHOUT_RETRIES = 2
+"""A renewal that the layer below posts twice."""
 AFFECTS = "OAuth credentials with a refresh token"
 GUARDED = Behaviour(requires_bearer=(NEW_TOKEN,))
 SECONDS = re.compile(r"-?\b\d+s\b")
+FAILED = "Token refresh failed: "
 TELLING = (
     "Token refresh failed",
     "Invalidated credentials",
@@ -243,7 +253,7 @@ LAST = "last"
 """A server that is done after all others: what 2.1.268 notes of the last one is sometimes lost at its end."""
 SLOW: Mapping[str, Failure] = {
     "dropped": Failure(
-        "a connection that breaks leaves the entry",
+        "a connection that breaks leaves the entry; `asked` is how often before the server is, in spite of it",
         Grant(""),
         kept,
         derive={"retries_lost_renewal": lambda seen: seen["asked"] > DROPPED_WITHOUT_RETRIES},
@@ -256,6 +266,7 @@ SLOW: Mapping[str, Failure] = {
         derive={"unknown_refusal_is_final": lambda seen: seen["listed"] == "✘ Failed to connect"},
     ),
     "unavailable": Failure("503 leaves the entry", Grant("<html>later</html>", 503, HTML), kept),
+    "cut": Failure("400 with JSON that is cut off leaves the entry", Grant(CUT_PAIR, 400), kept),
 }
 
 
@@ -293,14 +304,28 @@ def refused_refreshes(trial: Trial) -> Mapping[str, Any]:
     }
 
 
-@probe(*failure_claims(SLOW), seconds=25.0, limit_seconds=90.0)
+@probe(
+    *failure_claims(SLOW),
+    stated(
+        "cut-said",
+        "what the log says of it: the answer, but for what is called like a secret",
+        lambda told: told and not any(SECRET in line for line in told),
+        "failure-record-no-secret-values",
+        affects="whoever reads the log of a server that failed",
+    ),
+    seconds=25.0,
+    limit_seconds=90.0,
+)
 def ambiguous_refreshes(trial: Trial) -> Mapping[str, Any]:
     """All answers after which nobody knows, in one `claude mcp list`: the program tries again and again."""
     grants = {**{name: case.grant for name, case in SLOW.items()}, LAST: SLOW["page"].grant}
     dropping = Dropping()
     with trial.serving(token=dropping) as urls:
         doors = GuardedDoors(dict.fromkeys(grants, GUARDED), grants, token_urls={"dropped": urls["token"]})
-        return traces(trial, SLOW, doors, {"dropped": lambda: dropping.requests}, LAST)
+        counted = {"dropped": lambda: dropping.before(doors.visits["dropped"][0].at)}
+        found = traces(trial, SLOW, doors, counted, LAST)
+    said_of_it = {line for line in telling(trial, "cut") if line.startswith(FAILED)}
+    return {**found, "claude.refresh.cut-said": sorted(said_of_it)}
 
 
 def traces(

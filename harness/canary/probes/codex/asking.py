@@ -40,7 +40,9 @@ QUIET = (
 )
 """Without these the program asks its maker's hosts and a code host for plug-ins, features and numbers."""
 SETTLING_SECONDS = 20.0
-ENDING_SECONDS = 5.0
+GRACE_SLOWLY = 0.4
+"""How fast the fake's time passes where it matters what comes within a grace of one second, be the machine busy."""
+ENDING_SECONDS = 10.0
 A_DAY_MS = 86_400_000
 
 

@@ -14,8 +14,10 @@ from harness.canary.trial import Trial
 
 SILENT = python("import time; time.sleep(90)")
 GRACE = "mcp_optional_startup_grace_ms"
-QUICK, SLOW = 0.5, 2.2
+QUICK, SLOW = 0.0, 2.2
 """Seconds: within a grace of one second, and well behind it."""
+SLOWLY, TO_SOME_TENTHS = 0.5, 0.25
+"""How fast the fake's time passes where seconds and where tenths are told apart: two real seconds are between them."""
 GRACE_MS = 1000
 """The one grace that was seen; what is observed is that it lies between the two."""
 LONGER_THAN_DEFAULT_SECONDS = 45.0
@@ -35,41 +37,60 @@ def wait_claim(name: str, says: str, assumes: Any = ..., reads: Sequence[str] = 
     )
 
 
+Arrangement = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""What is added to the entry of the slow server, and the settings."""
+
+
 @probe(
     wait_claim("optional", "the first request waits for a server that needs 2 seconds and has 10", ["quick", "slow"]),
     wait_claim("required", "it waits for a server that is required", ["quick", "slow"]),
+    seconds=5.0,
+)
+def required_first(trial: Trial) -> Mapping[str, Any]:
+    """One run for each."""
+    return first_requests(trial, {"optional": ({}, {}), "required": ({"required": True}, {})})
+
+
+@probe(
     wait_claim("no-grace", "with a grace of 0 it waits for each server's own budget", ["quick", "slow"]),
     wait_claim("long-grace", "with a grace of 4 seconds it waits for a server that needs 2", ["quick", "slow"]),
+    seconds=6.0,
+)
+def long_grace(trial: Trial) -> Mapping[str, Any]:
+    """One run for each."""
+    return first_requests(trial, {"no-grace": ({}, {GRACE: 0}), "long-grace": ({}, {GRACE: 4000})})
+
+
+@probe(
     wait_claim("short-grace", "with a grace of 0.1 seconds it does not wait for a server that needs 2"),
     wait_claim("hang", "a silent server with a budget of 3 seconds holds it back for so long", assumes=True),
-    seconds=16.0,
-    limit_seconds=90.0,
+    seconds=5.0,
 )
-def first_requests(trial: Trial) -> Mapping[str, Any]:
+def short_grace(trial: Trial) -> Mapping[str, Any]:
+    """Two servers that are both late, then one that says nothing."""
+    seen = first_requests(trial, {"short-grace": ({}, {GRACE: 100})}, quick_seconds=SLOW)
+    with trial.modelled():
+        configure(trial, {"silent": {**SILENT, "startup_timeout_sec": 3}}, **FULL_ACCESS)
+        return {**seen, "codex.wait.hang": executed(trial).seconds * trial.pace.scale > 2.5}
+
+
+def first_requests(
+    trial: Trial, arrangements: Mapping[str, Arrangement], quick_seconds: float = QUICK
+) -> dict[str, Any]:
     """One run for each arrangement: whose tools the first request offers."""
     seen: dict[str, Any] = {}
     servers = {
-        "quick": HttpServer(Behaviour(initialize_after_seconds=QUICK)),
+        "quick": HttpServer(Behaviour(initialize_after_seconds=quick_seconds)),
         "slow": HttpServer(Behaviour(initialize_after_seconds=SLOW)),
     }
+    trial.hurry(SLOWLY)
     with trial.serving(**servers) as urls, trial.modelled():
-        entries: dict[str, dict[str, Any]] = {
-            name: {"url": url, "startup_timeout_sec": 10} for name, url in urls.items() if name in servers
-        }
-        arrangements: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-            "optional": (entries, {}),
-            "required": ({**entries, "slow": {**entries["slow"], "required": True}}, {}),
-            "no-grace": (entries, {GRACE: 0}),
-            "long-grace": (entries, {GRACE: 4000}),
-            "short-grace": (entries, {GRACE: 100}),
-        }
-        for name, (given, settings) in arrangements.items():
-            configure(trial, given, **FULL_ACCESS, **settings)
+        entries = {name: {"url": urls[name], "startup_timeout_sec": 10} for name in servers}
+        for name, (fields, settings) in arrangements.items():
+            configure(trial, {**entries, "slow": {**entries["slow"], **fields}}, **FULL_ACCESS, **settings)
             done = len(trial.offered())
             executed(trial)
             seen[f"codex.wait.{name}"] = namespaces(trial.offered()[done:][:1])
-        configure(trial, {"silent": {**SILENT, "startup_timeout_sec": 3}}, **FULL_ACCESS)
-        seen["codex.wait.hang"] = executed(trial).seconds > 2.5
     return seen
 
 
@@ -133,6 +154,7 @@ BUDGETS: Mapping[str, tuple[str, Behaviour, Mapping[str, Any], Any]] = {
 )
 def start_budgets(trial: Trial) -> Mapping[str, Any]:
     """All in one talk."""
+    trial.hurry(TO_SOME_TENTHS)
     servers = {name: HttpServer(behaviour) for name, (_, behaviour, _, _) in BUDGETS.items()}
     with trial.serving(**servers) as urls:
         configure(trial, {name: {"url": urls[name], **fields} for name, (_, _, fields, _) in BUDGETS.items()})

@@ -14,6 +14,8 @@ from harness.canary.probes.codex.asking import FULL_ACCESS, MODES, configure, ex
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import Trial
 
+SLOWLY = 0.25
+"""The fake's `tool_timeout_sec` is over late, so that a busy machine's answers are in time."""
 TOOLS = ("look", "change", "approved", "prompted", "slow", "missing")
 
 
@@ -72,6 +74,7 @@ def calls(trial: Trial) -> Mapping[str, Any]:
         "tool_timeout_sec": 0.6,
         "tools": {"approved": {"approval_mode": "approve"}, "prompted": {"approval_mode": "prompt"}},
     }
+    trial.hurry(SLOWLY)
     for name, settings in MODES.items():
         with trial.serving(server=HttpServer(Behaviour(tools=tools))) as urls, trial.modelled(script):
             configure(trial, {"my-srv": {"url": urls["server"], **fields}}, **settings)

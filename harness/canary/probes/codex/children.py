@@ -46,8 +46,8 @@ if "stays" in sys.argv:
     import time; time.sleep(60)
 """
 """Answers the handshake. After its stdin has ended it ends as well, unless it stays; it may be deaf to SIGTERM."""
-GONE_SECONDS = 1.0
-ASKING_SECONDS = 10.0
+GONE_SECONDS = 3.0
+ASKING_SECONDS = 20.0
 
 EXPORTED = [
     "LC_ALL",
@@ -214,7 +214,7 @@ WAYS: Mapping[str, tuple[str, ...]] = {
     seconds=4.0,
 )
 def children_left(trial: Trial) -> Mapping[str, Any]:
-    """One talk for each kind of server; who is there a second after it."""
+    """One talk for each kind of server; who is there a moment after it."""
     seen = {}
     for name, words in WAYS.items():
         server = python(ANSWERING, *words)

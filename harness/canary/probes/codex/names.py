@@ -9,7 +9,7 @@ from typing import Any
 from fake_servers.mcp.behaviour import Behaviour, Tool
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.codex.asking import FULL_ACCESS, configure, executed
+from harness.canary.probes.codex.asking import FULL_ACCESS, GRACE_SLOWLY, configure, executed
 from harness.canary.trial import Trial
 
 LONG_SERVER = "s" * 60
@@ -71,6 +71,7 @@ def claim(name: str, says: str, reads: tuple[str, ...] = (), relied_on: tuple[st
 def offered_names(trial: Trial) -> Mapping[str, Any]:
     """One run with all of these servers; what its first request offers."""
     servers = {f"s{number}": HttpServer(with_tools(tools)) for number, tools in enumerate(TOOLS.values())}
+    trial.hurry(GRACE_SLOWLY)
     with trial.serving(**servers) as urls, trial.modelled():
         entries = {name: {"url": urls[f"s{number}"], "required": name != "x.y"} for number, name in enumerate(TOOLS)}
         entries["filtered"] |= FILTERS

@@ -10,6 +10,7 @@ from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import Claim, probe
 from harness.canary.probes.codex.asking import (
     FULL_ACCESS,
+    GRACE_SLOWLY,
     STORE,
     configure,
     executed,
@@ -70,6 +71,7 @@ def shown(run: Finished) -> list[str]:
 def failed_servers(trial: Trial) -> Mapping[str, Any]:
     """Two runs with the same failing servers: as it is, and with the log turned up."""
     refusing = HttpServer(Behaviour(status=401, challenge=CHALLENGE, body="no"))
+    trial.hurry(GRACE_SLOWLY)
     with trial.serving(refusing=refusing) as urls, trial.modelled():
         servers = {
             "crash": CRASHING,

@@ -39,7 +39,7 @@ CASES: Mapping[str, Case] = {
     "stdio-timeout": Case("a silent process", python(SILENT), {"startup_timeout_sec": 1}),
     "no-budget": Case("a budget of 0", python(SILENT), {"startup_timeout_sec": 0}),
     "http-timeout": Case("a silent remote server", Behaviour(initialize="never"), {"startup_timeout_sec": 1}),
-    "list-timeout": Case("a silent list of tools", Behaviour(list_tools="never"), {"startup_timeout_sec": 1}),
+    "list-timeout": Case("a silent list of tools", Behaviour(list_tools="never"), {"startup_timeout_sec": 3}),
     "list-error": Case("an error in place of the list of tools", Behaviour(list_tools="error")),
     "rpc-error": Case(
         "an error in place of the handshake", Behaviour(initialize="error"), reads=("timeout_repeats_cause",)

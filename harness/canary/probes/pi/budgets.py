@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 from fake_servers.mcp.behaviour import Behaviour, Tool
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.pi.ground import MEMORY, configure, results, session, told_of
+from harness.canary.probes.pi.ground import configure, results, session, told_of
 from harness.canary.probes.witnesses import notes, witness
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import PATH, Trial
 
 GLOBAL_MS = 1500
+SLOWLY = 0.4
+"""How fast the fake's time passes where tenths of a second are told apart."""
 IN_TIME, TIMED_OUT = "connected", "timed out"
 
 
@@ -79,12 +81,13 @@ def request_budgets(trial: Trial) -> Mapping[str, Any]:
     }
     slow = HttpServer(Behaviour(tools=(Tool("slow", answers_after_seconds=2.6),)))
     calls = [Turn((Call("", "mcp", {"server": name, "tool": "slow"}),)) for name in ("slow", "patient")]
+    trial.hurry(SLOWLY)
     with trial.serving(**servers, slow=slow) as urls, trial.modelled(Script((*calls, Turn(text="done")))):
         entries = {name: {"url": urls[name], "headers": {"X-A": "1"}, **case.entry} for name, case in CASES.items()}
         entries["slow"] = {"url": urls["slow"], "headers": {"X-A": "1"}}
         entries["patient"] = {**entries["slow"], "requestTimeoutMs": 5000}
         configure(trial, entries, requestTimeoutMs=GLOBAL_MS)
-        run = session(trial, env=MEMORY)
+        run = session(trial)
     seen: dict[str, Any] = {}
     for name in CASES:
         line = told_of(trial, run, name)
@@ -149,7 +152,6 @@ def long_waits(trial: Trial) -> Mapping[str, Any]:
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     clock = witness(trial, "clock")
     environment = {
-        **MEMORY,
         "PATH": f"{programs}:{PATH}",
         "NPM_NOTES": str(trial.folder / "npm.txt"),
         "NPX_NOTES": str(trial.folder / "notes-npx.jsonl"),

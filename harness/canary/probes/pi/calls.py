@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fake_servers.mcp.behaviour import Behaviour, Tool
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import UNSTATED, Claim, probe
-from harness.canary.probes.pi.ground import MEMORY, configure, results, session
+from harness.canary.probes.pi.ground import configure, results, session
 from harness.canary.probes.witnesses import witness
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import Trial
@@ -29,6 +29,8 @@ class Case(NamedTuple):
 
 
 TEXT = '{"text": "x"}'
+SLOWLY = 0.7
+"""The fake's budget of one and a half seconds is over late, so that a busy machine's answers are in time."""
 REFUSED = ("status-pi-refusal-markers", "status-pi-connected-only")
 CASES: Mapping[str, Case] = {
     "gateway": Case("a call through the gateway", "mcp", {"server": "good", "tool": "echo", "args": TEXT}, "ok"),
@@ -107,6 +109,7 @@ def calls(trial: Trial) -> Mapping[str, Any]:
     tools = (Tool("echo"), Tool("bad", text="no luck", is_error=True), Tool("slow", answers_after_seconds=3.0))
     good, locked = HttpServer(Behaviour(tools=tools)), HttpServer(Behaviour(status=401, challenge="Bearer"))
     seen: dict[str, Any] = {}
+    trial.hurry(SLOWLY)
     with trial.serving(good=good, locked=locked) as urls:
         configure(
             trial,
@@ -127,7 +130,7 @@ def calls(trial: Trial) -> Mapping[str, Any]:
             again = [] if later else [Call("", "mcp", {"server": "dying", "tool": "echo"})]
             turns = [Turn((call,)) for call in (*made, *again)]  # the calls of one turn run at the same time
             with trial.modelled(Script((*turns, Turn(text="done")))):
-                run = session(trial, env=MEMORY)
+                run = session(trial)
             told = [[each["text"], each["code"], each["error"]] for each in results(run)]
             seen |= dict(zip((f"pi.call.{name}" for name in cases), told, strict=False))
             if not later:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.pi.ground import CACHE, MEMORY, configure, session
+from harness.canary.probes.pi.ground import CACHE, configure, session
 from harness.canary.probes.witnesses import notes, witness
 from harness.canary.trial import MARK_VARIABLE, Trial
 
@@ -25,7 +25,7 @@ EXPORTED = {
 }
 OWN = ("WORLD_", "MCP_FAKE_", MARK_VARIABLE)
 """How the names begin by which a fake, the servers of this project and a trial find each other."""
-LEFT_SECONDS, ENDING_SECONDS = 3.0, 10.0
+LEFT_SECONDS, ENDING_SECONDS = 10.0, 10.0
 
 
 @probe(
@@ -75,10 +75,10 @@ def what_children_get(trial: Trial) -> Mapping[str, Any]:
     }
     with trial.modelled():
         configure(trial, {name: {**witness(trial, name), **fields} for name, fields in given.items()})
-        session(trial, env={**MEMORY, **EXPORTED, "OTHER": str(other)})
+        session(trial, env={**EXPORTED, "OTHER": str(other)})
     started = {name: (notes(trial, name, "start") or [{}])[0] for name in given}
     environment = {name: clean(told.get("environment", {})) for name, told in started.items()}
-    base = {name: value for name, value in trial.environment({**MEMORY, **EXPORTED}).items() if not is_own(name)}
+    base = {name: value for name, value in trial.environment({**EXPORTED}).items() if not is_own(name)}
     greeting = notes(trial, "plain", "received")[0]["params"]
     return {
         "pi.child.environment": sorted(name for name, value in base.items() if environment["plain"].get(name) != value),
@@ -123,14 +123,13 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
 )
 def what_is_left(trial: Trial) -> Mapping[str, Any]:
     """A session with two servers, then one whose server leaves a process; who lives on after each."""
-    trial.hurry(2)
     servers = {"polite": witness(trial, "polite"), "deaf": witness(trial, "deaf", deaf=True)}
     with trial.modelled():
         configure(trial, servers)
-        session(trial, env=MEMORY, keeps_children=True)
+        session(trial, keeps_children=True)
         configure(trial, {"parent": witness(trial, "parent", child=True)})
         trial.place(CACHE).unlink(missing_ok=True)
-        run = session(trial, env=MEMORY, keeps_children=True, limit_seconds=ENDING_SECONDS)
+        run = session(trial, keeps_children=True, limit_seconds=ENDING_SECONDS)
     pids = {name: (notes(trial, name, "start") or [{"pid": 0}])[0]["pid"] for name in (*servers, "parent")}
     deadline = time.monotonic() + LEFT_SECONDS
     while any(map(runs, pids.values())) and time.monotonic() < deadline:

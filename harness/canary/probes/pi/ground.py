@@ -14,8 +14,6 @@ from harness.canary.trial import Finished, Trial
 AGENT = "~/.pi/agent"
 CONFIG, CACHE, RESOLVED = (f"{AGENT}/{name}" for name in ("mcp.json", "mcp-cache.json", "mcp-npx-cache.json"))
 HANDOFF = f"{AGENT}/mcp-oauth"
-MEMORY = {"PI_MCP_ADAPTER_TEST_AUTH_STORE": "memory"}
-"""With this the adapter's store of credentials is its own memory: nothing of the user's is read or written."""
 NO_ADAPTER = "adapter"
 """What a fake, which has the adapter in it, is told to load."""
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")

@@ -1,147 +1,107 @@
-"""A keyring of a thread's own, so that what is stored in a probe is seen by its programs and by nobody else.
+"""A keyring of a trial's own, in which Pi's adapter keeps what outlives a session, and which nobody else sees.
 
-On Linux without a secret service Pi's adapter keeps credentials in the kernel's keyring: as keys of the type `user`
-in the session's keyring, with a link in the user's persistent one. A thread that has joined a new session keyring
-passes that on to what it starts. The names of servers in a probe are its own, and their keys are taken back after it.
+The real program runs in a user namespace that only its trial has (see `harness.world.outside.keyring`), and whoever
+looks into its keyring does so in a process there, in a session of its own. The fake's keyring is a directory of files.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from pathlib import Path
+from typing import Protocol
 
 from harness.canary.probes.pi.ground import account
-from harness.canary.trial import Trial, TrialError
-from harness.world.outside.keyring import (
-    ADD_KEY,
-    LINK_PERSISTENT,
-    READ,
-    SESSION,
-    NoKeyringError,
-    join_session,
-    keyctl,
-    system_call,
-)
+from harness.canary.probes.pi.kernel import CHANGING, READING, REPLACING
+from harness.canary.trial import PI_OWN_STORE, Trial, TrialError
+from harness.world.outside import keyring as inside
+from harness.world.outside.keyring import NoKeyringError, RunKeyring
 
 SERVICE = "pi-mcp-adapter.oauth"
-UPDATE, LINK, SEARCH, INVALIDATE = 2, 8, 10, 21
-Result = TypeVar("Result")
-ENTRY_LIMIT, MOST_PARTS = 65_536, 64
+KERNEL = Path(__file__).with_name("kernel.py")
+ANSWER_SECONDS = 20.0
+REFUSED = "Pi keeps credentials in the kernel's keyring, and a trial can have none of its own"
 
 
-class Keyring:
-    """What is stored for servers, by their names. Of a fake it is a directory of files."""
-
-    def __init__(self, trial: Trial, names: Iterable[str]) -> None:
-        self._trial, self._names = trial, tuple(names)
-        if not trial.subject.is_fake:
-            joined()
+class Keyring(Protocol):
+    """What is stored for servers, by their names."""
 
     def read(self, name: str) -> str | None:
         """What is stored for a server; None where that is nothing."""
-        if self._trial.subject.is_fake:
-            place = self._trial.folder / "keyring" / SERVICE / account(name)
-            return place.read_text(encoding="utf-8") if place.exists() else None
-        key = found(account(name))
-        return None if key is None else content(key)
 
     def write(self, name: str, text: str, *, has_read: bool) -> None:
-        """What another program stores for a server, in a session of its own; one that has not read makes a key anew."""
-        if self._trial.subject.is_fake:
-            folder = self._trial.folder / "keyring" / SERVICE
-            (folder / account(name)).write_text(text, encoding="utf-8")
-            if not has_read:
-                (folder.with_name(f"{SERVICE}.keys") / account(name)).write_text(secrets.token_hex(8), encoding="utf-8")
-        else:
-            elsewhere(lambda: store(account(name), text, has_read=has_read))
-
-    def read_elsewhere(self, name: str) -> str | None:
-        """What another program finds, in a session of its own."""
-        return self.read(name) if self._trial.subject.is_fake else elsewhere(lambda: self.read(name))
-
-    def forget(self) -> None:
-        """Take back all that is stored for these servers, in whichever keyring it is."""
-        if self._trial.subject.is_fake:
-            return
-        for name in self._names:
-            for each in (*parts(account(name), self.read(name)), account(name)):
-                while (key := found(each)) is not None and keyctl(INVALIDATE, key, 0, 0) >= 0:
-                    pass
+        """What another program stores for a server; one that has not read makes a key anew."""
 
 
-def parts(whole: str, text: str | None) -> Iterator[str]:
-    """The accounts of an entry's parts, where it is kept in parts."""
-    try:
-        manifest = json.loads(text or "null")
-    except ValueError:
-        return
-    if isinstance(manifest, dict) and isinstance(manifest.get("chunkCount"), int):
-        for number in range(min(manifest["chunkCount"], MOST_PARTS)):
-            yield f"{whole}.chunk.{manifest.get('chunkDigest')}.{number}"
+class Files:
+    """The fake's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / SERVICE
+
+    def read(self, name: str) -> str | None:
+        """What is stored for a server; None where that is nothing."""
+        place = self.folder / account(name)
+        return place.read_text(encoding="utf-8") if place.exists() else None
+
+    def write(self, name: str, text: str, *, has_read: bool) -> None:
+        """What another program stores for a server; one that has not read makes a key anew."""
+        (self.folder / account(name)).write_text(text, encoding="utf-8")
+        if not has_read:
+            (self.folder.with_name(f"{SERVICE}.keys") / account(name)).write_text(
+                secrets.token_hex(8), encoding="utf-8"
+            )
 
 
-def content(key: int) -> str | None:
-    """What a key holds."""
-    room = ctypes.create_string_buffer(ENTRY_LIMIT)
-    length = keyctl(READ, key, ctypes.addressof(room), ENTRY_LIMIT)
-    return room.raw[:length].decode() if length >= 0 else None
+class Kernel:
+    """The kernel's, in a namespace; `words` begin the command line of each program there."""
+
+    def __init__(self, namespace: str) -> None:
+        self.words = (sys.executable, "-IS", str(inside.__file__), namespace)
+
+    def read(self, name: str) -> str | None:
+        """What is stored for a server; None where that is nothing. Raises TrialError."""
+        text: str | None = json.loads(self._asked(READING, name))
+        return text
+
+    def write(self, name: str, text: str, *, has_read: bool) -> None:
+        """What another program stores for a server; one that has not read makes a key anew. Raises TrialError."""
+        self._asked(CHANGING if has_read else REPLACING, name, text)
+
+    def _asked(self, operation: str, name: str, text: str = "") -> str:
+        words = (sys.executable, "-IS", str(KERNEL), operation, f"keyring:{account(name)}@{SERVICE}")
+        done = subprocess.run(
+            [*self.words, *words],
+            input=text.encode(),
+            capture_output=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            raise TrialError(f"the trial's keyring cannot be used: {said[-1] if said else 'no word'}")
+        return done.stdout.decode()
 
 
 @contextmanager
-def keyring(trial: Trial, names: Iterable[str]) -> Iterator[Keyring]:
-    """A keyring for as long as the context. Raises TrialError where the kernel allows none."""
-    made = Keyring(trial, names)
+def keyring(trial: Trial) -> Iterator[Keyring]:
+    """For as long as the context the trial's programs keep credentials in a keyring of its own.
+
+    Raises TrialError where the system allows none.
+    """
+    trial.told |= dict.fromkeys(PI_OWN_STORE)
+    if trial.subject.is_fake:
+        yield Files(trial.folder / "keyring")
+        return
     try:
-        yield made
-    finally:
-        made.forget()
-
-
-def elsewhere(work: Callable[[], Result]) -> Result:
-    """Do something in a session keyring of its own. Raises TrialError."""
-
-    def alone() -> Result:
-        joined()
-        return work()
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(alone).result()
-
-
-def store(account_name: str, text: str, *, has_read: bool) -> None:
-    """Change the key of an account, or put a new one in its place. Raises TrialError."""
-    payload = ctypes.create_string_buffer(text.encode(), len(text.encode()))
-    key = found(account_name) if has_read else None
-    if key is not None:
-        done = keyctl(UPDATE, key, ctypes.addressof(payload), len(payload))
-    else:
-        kind = ctypes.create_string_buffer(b"user")
-        described = ctypes.create_string_buffer(f"keyring:{account_name}@{SERVICE}".encode())
-        words = (ctypes.addressof(kind), ctypes.addressof(described), ctypes.addressof(payload), len(payload), SESSION)
-        key = system_call(ADD_KEY, *words)
-        done = keyctl(LINK, key, keyctl(LINK_PERSISTENT, -1, SESSION, 0), 0)
-    if done < 0:
-        raise TrialError(f"nothing can be stored in the keyring: {os.strerror(ctypes.get_errno())}")
-
-
-def joined() -> None:
-    """Give this thread a session keyring of its own. Raises TrialError."""
-    try:
-        join_session()
+        own = RunKeyring(trial.mark)
     except NoKeyringError as error:
-        raise TrialError(str(error)) from None
-    keyctl(LINK_PERSISTENT, -1, SESSION, 0)
-
-
-def found(account_name: str) -> int | None:
-    """The key of an account in the session's keyring or below it."""
-    kind = ctypes.create_string_buffer(b"user")
-    described = ctypes.create_string_buffer(f"keyring:{account_name}@{SERVICE}".encode())
-    key = keyctl(SEARCH, SESSION, ctypes.addressof(kind), ctypes.addressof(described))
-    return key if key > 0 else None
+        raise TrialError(f"{REFUSED}: {error}") from None
+    with own:
+        kernel = Kernel(own.namespace)
+        trial.inside = kernel.words
+        yield kernel

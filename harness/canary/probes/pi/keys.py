@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from fake_servers.mcp.behaviour import Behaviour
 from harness.canary.claims import Claim, probe
 from harness.canary.probes.doors import Doors
-from harness.canary.probes.pi.ground import AGENT, HANDOFF, MEMORY, configure, credential, hand_in, session, told_of
+from harness.canary.probes.pi.ground import AGENT, HANDOFF, configure, credential, hand_in, session, told_of
 from harness.canary.trial import Trial
 from harness.reference.credentials.key import pi_account, runtime_key
 
@@ -73,7 +73,7 @@ def accounts(trial: Trial) -> Mapping[str, Any]:
         for under, (name, url, token) in staged.items():
             hand_in(trial, name, credential(url, token), under=under)
         configure(trial, servers)
-        session(trial, env=MEMORY)
+        session(trial)
     return {f"pi.key.{case}": form_of(doors.shown(case), number) for number, case in enumerate(ACCOUNTS)}
 
 
@@ -194,7 +194,7 @@ def handed_in(trial: Trial) -> Mapping[str, Any]:
             whole = {field: value for field, value in json.loads(entry).items() if value is not None}
             files[name] = hand_in(trial, name, case.text or whole)
         configure(trial, servers)
-        run = session(trial, env={**MEMORY, "WORD": "hello"})
+        run = session(trial, env={"WORD": "hello"})
     return {
         f"pi.handoff.{name}": [
             first_bore(doors, name),
@@ -260,7 +260,7 @@ def handoff_directories(trial: Trial) -> Mapping[str, Any]:
             configure(trial, {"one": {"url": url}}, **settings)
             configure(trial, {"one": {"url": url}}, "~/moved/mcp.json")
             trial.place("~/.pi/agent/mcp-cache.json").unlink(missing_ok=True)
-            session(trial, env={**MEMORY, **environment}, agent="~/moved" if name == "moved" else AGENT)
+            session(trial, env={**environment}, agent="~/moved" if name == "moved" else AGENT)
         seen[name] = doors.shown("one")
     moved = seen.pop("moved")
     tildes = {name: seen.pop(name) for name in ("tilde", "tilde-setting")}

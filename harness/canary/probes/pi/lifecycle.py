@@ -12,7 +12,7 @@ from fake_servers.mcp.behaviour import Behaviour
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import Claim, probe
 from harness.canary.probes.doors import Doors
-from harness.canary.probes.pi.ground import CACHE, MEMORY, configure, plain, session, words
+from harness.canary.probes.pi.ground import CACHE, configure, plain, session, words
 from harness.canary.probes.witnesses import notes, witness
 from harness.canary.trial import Trial, end_group
 
@@ -95,15 +95,15 @@ def lifecycles(trial: Trial) -> Mapping[str, Any]:
         remote = {"eager-remote": {"url": f"{base}/eager-remote", "lifecycle": "eager"}}
         lazy["failing"] = {"url": f"{base}/failing", "headers": {"X-A": "1"}}
         configure(trial, {**lazy, **changing(base, 0)})
-        session(trial, env={**MEMORY, "TURN": "1"})
+        session(trial, env={"TURN": "1"})
         memory, first = trial.read_json(CACHE), started()
         configure(trial, {**lazy, **eager, **changing(base, 1), "new": witness(trial, "new"), **remote})
-        session(trial, env={**MEMORY, "TURN": "2"})
+        session(trial, env={"TURN": "2"})
         later = started()
         asked = [visit.rpc_method for visit in doors.visits["eager-remote"]]
         greetings = asked.count("initialize") - asked.count("server/discover")  # each of these comes before one
         trial.write_json(CACHE, aged_memory(trial.read_json(CACHE), {"lazy": 8, "said-lazy": 6}))
-        session(trial, env={**MEMORY, "TURN": "2"})
+        session(trial, env={"TURN": "2"})
         offered = trial.offered() + [[]] * 3
     entry = memory["servers"]["lazy"]
     return {
@@ -158,7 +158,7 @@ def over_rpc(trial: Trial) -> Mapping[str, Any]:
                 "off": {"url": urls["good"], "disabled": True},
             },
         )
-        process = trial.start(*words(trial, "rpc"), env=MEMORY)
+        process = trial.start(*words(trial, "rpc"))
         over = threading.Timer(40.0, end_group, (process.pid,))
         over.daemon = True
         over.start()

@@ -10,7 +10,7 @@ from typing import Any
 from fake_servers.mcp.behaviour import Behaviour, Tool
 from fake_servers.mcp.http import HttpServer
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.pi.ground import CACHE, MEMORY, configure, session, told
+from harness.canary.probes.pi.ground import CACHE, configure, session, told
 from harness.canary.trial import Trial
 
 LONG = "s" * 58
@@ -80,10 +80,10 @@ def proxies(trial: Trial) -> Mapping[str, Any]:
     names = [name for servers in PROXIES.values() for name in servers]
     with trial.serving(full=HttpServer(), none=HttpServer(Behaviour(tools=()))) as urls, trial.modelled():
         configure(trial, {name: {"url": urls["full"]} for name in names})
-        run = session(trial, env=MEMORY)
+        run = session(trial)
         trial.place(CACHE).unlink(missing_ok=True)
         configure(trial, {"none": {"url": urls["none"]}})
-        session(trial, env=MEMORY)
+        session(trial)
         offered, nothing = [*trial.offered(), [], []][:2]
     return {
         **{
@@ -156,11 +156,11 @@ def direct_tools(trial: Trial) -> Mapping[str, Any]:
             for number, (name, settings, _) in enumerate(entries.values())
         }
         configure(trial, whole)
-        session(trial, env=MEMORY)
-        session(trial, env={**MEMORY, "MCP_DIRECT_TOOLS": "dot.srv, some/other"})
-        session(trial, env={**MEMORY, "MCP_DIRECT_TOOLS": "__none__"})
+        session(trial)
+        session(trial, env={"MCP_DIRECT_TOOLS": "dot.srv, some/other"})
+        session(trial, env={"MCP_DIRECT_TOOLS": "__none__"})
         configure(trial, {"dir": whole["dir"]}, disableProxyTool=True, scriptMode=False)
-        session(trial, env=MEMORY)
+        session(trial)
         first, variable, none, alone = [*trial.offered(), *[[]] * 4][:4]
     prefixes = {"all": "dir_", "dotted-server": "dot", "hyphened-server": "hy", "short": "cut", "mcp": "mcp__sty",
                 "some": "some", "no-list": "nolist", "include": "incl", "exclude": "excl"}  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.pi.ground import CACHE, MEMORY, RESOLVED, configure, session
+from harness.canary.probes.pi.ground import CACHE, RESOLVED, configure, session
 from harness.canary.probes.witnesses import WITNESS
 from harness.canary.trial import PATH, Trial
 
@@ -137,7 +137,6 @@ def npx_lines(trial: Trial) -> Mapping[str, Any]:
                 install(caches[cache], package, version)
     install(caches["asked"], "p-asked", "1.0.0")
     environment = {
-        **MEMORY,
         "PATH": f"{programs}:{PATH}",
         "NPM_CONFIG_CACHE": str(caches["program"]),
         "ASKED_CACHE": str(caches["asked"]),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from harness.canary.claims import Claim, probe
 from harness.canary.probes.doors import Doors
-from harness.canary.probes.pi.ground import AGENT, CONFIG, MEMORY, configure, session, told, told_of
+from harness.canary.probes.pi.ground import AGENT, CONFIG, configure, session, told, told_of
 from harness.canary.probes.witnesses import notes, witness
 from harness.canary.trial import Trial
 
@@ -97,7 +97,7 @@ def entries(trial: Trial) -> Mapping[str, Any]:
     with trial.serving(doors=doors) as urls, trial.modelled():
         base = urls["doors"].removesuffix("/mcp")
         configure(trial, {name: filled(case.entry, name, base, trial) for name, case in ENTRIES.items()})
-        run = session(trial, env={**MEMORY, "EMPTY": ""})
+        run = session(trial, env={"EMPTY": ""})
     return {
         **{
             f"pi.entry.{name}": [
@@ -186,7 +186,7 @@ def expansion(trial: Trial) -> Mapping[str, Any]:
         for name, text in texts.items():
             servers[f"bearer-{name}"] = {"url": f"{base}/bearer-{name}", "auth": "bearer", "bearerToken": text}
         configure(trial, servers)
-        run = session(trial, env={**MEMORY, **VALUES})
+        run = session(trial, env={**VALUES})
     headers = doors.visits["headers"][0].headers
     started = notes(trial, "child", "start")[0]
     arguments = dict(zip(texts, started["args"], strict=True))
@@ -290,7 +290,7 @@ def files(trial: Trial) -> Mapping[str, Any]:
             if name == "order":
                 write_merges(trial, base)
             trial.place(f"{AGENT}/mcp-cache.json").unlink(missing_ok=True)
-            session(trial, *words, env={**MEMORY, **environment})
+            session(trial, *words, env={**environment})
         reached = [file for file in (*FILES, "flagged", *OTHERS) if doors.visited(file)]
         both_at = next((file for file in FILES if doors.visited(f"both-{file}")), None)
         if name == "order":
@@ -378,7 +378,7 @@ def bad_files(trial: Trial) -> Mapping[str, Any]:
                 trial.write(path, TEXTS[name][1].replace("URL", f"{base}/{name}"))
             configure(trial, {"good": {"url": f"{base}/good"}})
             trial.place(f"{AGENT}/mcp-cache.json").unlink(missing_ok=True)
-            run = session(trial, env=MEMORY)
+            run = session(trial)
         lost = set(LOST.findall(run.stderr))
         for name, path in places.items():
             seen[f"pi.file.{name}"] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 from fake_servers.mcp.http import HttpServer
 from fake_servers.oauth import AuthorizationServer, Protected, Provider, Resource, Site
 from harness.canary.claims import Claim, probe
-from harness.canary.probes.pi.ground import CACHE, MEMORY, configure, credential, hand_in, results, session, told_of
+from harness.canary.probes.pi.ground import CACHE, configure, credential, hand_in, results, session, told_of
 from harness.canary.probes.pi.keyring import keyring
 from harness.canary.script import Call, Script, Turn
 from harness.canary.trial import Trial
@@ -58,6 +57,14 @@ CASES: Mapping[str, Case] = {
     "503": Case("a token endpoint that answers 503 with a page", answers=("503-html",)),
     "dropped": Case("an answer of the token endpoint that is lost", answers=("drop-after",)),
     "no-rotation": Case("an answer without a refresh token keeps the old one", answers=("ok-without-refresh",)),
+    "unread-page": Case("an answer that is a page", answers=("200-html",)),
+    "unread-cut": Case("an answer that is cut off", answers=("ok-truncated",)),
+    "unread-empty": Case("an empty answer", answers=("200-empty",)),
+    "unread-list": Case("an answer that is a list", answers=("200-list",)),
+    "unread-no-token": Case("an answer without an access token", answers=("ok-access-absent",)),
+    "unread-no-type": Case("an answer without a token type", answers=("ok-type-absent",)),
+    "unread-time": Case("an answer with words for its time", answers=("ok-expires-words",)),
+    "no-time": Case("an answer with null for its time", answers=("ok-expires-unsaid",)),
     "other-issuer": Case("a credential of another issuer", tokens={"issuer": "https://other.test"}),
     "same-issuer": Case("a credential that says its issuer", tokens={"issuer": "ISSUER"}),
     "nothing": Case("a server that wants a token and nothing stored: a client is registered, no human asked",
@@ -142,12 +149,11 @@ def whose(received: Any) -> str:
 )
 def renewals(trial: Trial) -> Mapping[str, Any]:
     """All cases in two sessions after each other; the second shows what was kept."""
-    mark = secrets.token_hex(8)
-    names = {name: f"canary-{mark}-{name}" for name in CASES}
+    names = {name: f"canary-{name}" for name in CASES}
     places = {name: place_of(case) for name, case in CASES.items()}
     seen: dict[str, list[Any]] = {name: [] for name in CASES}
     with (
-        keyring(trial, names.values()) as store,
+        keyring(trial) as store,
         trial.serving(**{name.replace("-", "_"): place.site for name, place in places.items()}) as urls,
         trial.modelled(),
     ):
@@ -218,7 +224,7 @@ def mid_session(trial: Trial) -> Mapping[str, Any]:
         for name, place in places.items():
             hand_in(trial, name, staged(Case("", valid=True), place, urls[name]))
         with trial.modelled(Script((*turns, Turn(text="done")))):
-            run = session(trial, env=MEMORY)
+            run = session(trial)
     told = [each["text"].partition("\n")[0] for each in results(run)]
     return {"pi.refresh.in-session": told[::2], "pi.refresh.in-session-dead": told[1::2]}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,10 +76,9 @@ LONG = "t" * 2500
 )
 def keyring_entries(trial: Trial) -> Mapping[str, Any]:
     """Three sessions: with files, with other files, and from another home."""
-    mark = secrets.token_hex(8)
-    names = {name: f"canary-{mark}-{name}" for name in NAMES}
+    names = {name: f"canary-{name}" for name in NAMES}
     doors = Doors({names["dead"]: Behaviour(requires_bearer=("dead-2",))})
-    with keyring(trial, names.values()) as store, trial.serving(doors=doors) as urls, trial.modelled():
+    with keyring(trial) as store, trial.serving(doors=doors) as urls, trial.modelled():
         base = urls["doors"].removesuffix("/mcp")
         url = {name: f"{base}/{given}" for name, given in names.items()}
         servers = {given: {"url": url[name]} for name, given in names.items()}
