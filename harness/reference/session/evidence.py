@@ -20,9 +20,10 @@ from harness.reference.prepare.request import Runtime
 from harness.world import World
 
 SEPARATOR = " | "
-SUCCESS = re.compile(r"Successfully connected|Connection established", re.IGNORECASE)
-FAILURE = re.compile(r"Connection failed|Connection timed out", re.IGNORECASE)
-COLLECTED = re.compile(r"error|failed|timeout|refused|unauthorized", re.IGNORECASE)
+# What tells of a connection in the text of an entry, whatever its case.
+SUCCESS = ("successfully connected", "connection established")
+FAILURE = ("connection failed", "connection timed out")
+COLLECTED = ("error", "failed", "timeout", "refused", "unauthorized")
 LEVELS = ("error", "debug", "info")
 
 CODEX_CLIENT = re.compile(
@@ -145,12 +146,13 @@ def entry_of(line: str) -> Entry | None:
     level = next((level for level in LEVELS if read.get(level)), "info")
     message = read.get(level)
     text = message if isinstance(message, str) else line
+    lowered = text.lower()
     return Entry(
         milliseconds_of(str(read.get("timestamp"))),
         text,
-        connected=SUCCESS.search(text) is not None,
-        failed=FAILURE.search(text) is not None,
-        collected=level == "error" or COLLECTED.search(text) is not None,
+        connected=any(words in lowered for words in SUCCESS),
+        failed=any(words in lowered for words in FAILURE),
+        collected=level == "error" or any(word in lowered for word in COLLECTED),
     )
 
 
