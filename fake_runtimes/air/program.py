@@ -22,17 +22,27 @@ class AirResult(NamedTuple):
 
     `entries` are the translated servers that AIR adds or replaces, `settings` the top-level keys beside them,
     `rewritten` the repository's own servers as its transforms left them, where they changed anything,
-    `files` the config text on disk (path to text; also after a failed check), `manifest` the short names
-    AIR owns.
+    `document` the config file on disk (its path and what it holds; also after a failed check; None where none is
+    written), `manifest` the short names AIR owns.
     """
 
     exit_code: int
     entries: dict[str, Any]
     settings: dict[str, Any]
     rewritten: dict[str, Any]
-    files: dict[str, str]
+    document: tuple[str, dict[str, Any]] | None
     manifest: tuple[str, ...]
     stderr: str
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The same file as path to text. Made when asked for: a preparation takes the entries as data."""
+        if self.document is None:
+            return {}
+        path, document = self.document
+        if path == CONFIG_FILES["codex"]:
+            return {path: toml_text.emit(document)}
+        return {path: json.dumps(document, indent=2, ensure_ascii=False) + "\n"}
 
 
 def resolve(catalog_tree: object) -> dict[str, Any]:
@@ -95,7 +105,7 @@ def prepare(
     names = activated(argv, roots or {}, plugins or {})
     unknown = [name for name in names if not isinstance(catalog.get(name), Mapping)]
     if unknown:
-        return AirResult(1, {}, {}, {}, {}, tuple(manifest), unknown_text(unknown, list(catalog)))
+        return AirResult(1, {}, {}, {}, None, tuple(manifest), unknown_text(unknown, list(catalog)))
     local = {
         name: entry for name, entry in local_servers(adapter, existing).items() if name in names or name not in manifest
     }
@@ -115,7 +125,7 @@ def prepare(
         entries=written,
         settings=settings,
         rewritten={name: entry for name, entry in present.items() if entry != local[name] and name not in entries},
-        files=config_files(adapter, existing, {**present, **entries}, settings),
+        document=config_document(adapter, existing, {**present, **entries}, settings),
         manifest=tuple(written),
         stderr=transforms.error_text(target, unresolved) if unresolved else "",
     )
@@ -165,14 +175,14 @@ def parsed(adapter: str, text: str | None) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def config_files(adapter: str, existing: Mapping[str, str], servers: Tree, settings: Tree) -> dict[str, str]:
+def config_document(
+    adapter: str, existing: Mapping[str, str], servers: Tree, settings: Tree
+) -> tuple[str, dict[str, Any]] | None:
     """The config file as AIR leaves it: other top-level keys kept, servers as given. None for Pi."""
     if adapter == "pi":
-        return {}
+        return None
     path = CONFIG_FILES[adapter]
     document = parsed(adapter, existing.get(path))
     if adapter == "claude":
-        document["mcpServers"] = servers
-        return {path: json.dumps(document, indent=2, ensure_ascii=False) + "\n"}
-    document = {**document, **settings, "mcp_servers": servers}
-    return {path: toml_text.emit(document)}
+        return path, {**document, "mcpServers": servers}
+    return path, {**document, **settings, "mcp_servers": servers}

@@ -5,6 +5,7 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
@@ -146,14 +147,22 @@ ITEMS: Mapping[str, tuple[type, str]] = {
 
 def require_items(record: NamedTuple) -> None:
     """Raises ValueError that names the field whose list or table holds something of another kind."""
-    for field, of in record.__annotations__.items():
-        kind, called = ITEMS.get(getattr(of, "__forward_arg__", str(of)), (object, ""))
+    for field, kind, called in fields_with_items(type(record)):
         held = getattr(record, field)
-        if called and held and isinstance(held, str):
+        if held and isinstance(held, str):
             raise ValueError(f"{field} must be a list of {called}")
-        items = (held.values() if isinstance(held, Mapping) else held) if called and held else ()
+        items = held.values() if isinstance(held, Mapping) else held or ()
         if not all(isinstance(each, kind) and not isinstance(each, bool) for each in items):
             raise ValueError(f"{field} may hold {called} alone")
+
+
+@cache
+def fields_with_items(record: type[NamedTuple]) -> tuple[tuple[str, type, str], ...]:
+    """The fields that are lists or tables, each with what it holds and how that is called."""
+    annotated = {
+        name: ITEMS.get(getattr(of, "__forward_arg__", str(of))) for name, of in record.__annotations__.items()
+    }
+    return tuple((name, *found) for name, found in annotated.items() if found is not None)
 
 
 def require_known(provider: Provider) -> None:

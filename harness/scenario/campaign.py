@@ -13,6 +13,7 @@ from harness.errors import UserInputError
 from harness.scenario.draws import Draws
 from harness.scenario.failure import Failure, failure_of
 from harness.scenario.families import Family
+from harness.scenario.garbage import seldom_collected
 from harness.scenario.holes import Walked, summed
 from harness.scenario.production import Report, play
 from harness.scenario.reach import Mark, never, reached
@@ -86,8 +87,9 @@ def run_one(family: Family, campaign_seed: int, number: int, variant: str | None
 
 
 def run_batch(family: Family, campaign_seed: int, first: int, runs: int, variant: str | None = None) -> Batch:
-    """Some runs in a row."""
-    return batch_of(first, (run_one(family, campaign_seed, first + each, variant) for each in range(runs)))
+    """Some runs in a row. What one of them leaves is found during the next."""
+    with seldom_collected():
+        return batch_of(first, (run_one(family, campaign_seed, first + each, variant) for each in range(runs)))
 
 
 def batch_of(first: int, outcomes: Iterable[Outcome]) -> Batch:

@@ -115,10 +115,9 @@ class Operator:
 
     def _job(self, start: model.Start) -> Job:
         roots = read_roots(self.scenario.roots)
-        catalog = read_catalog(self.catalog)
         servers: tuple[str, ...] = tuple(self.catalog) if start.servers is None else start.servers
         if start.root is not None:
-            servers = default_mcp_servers(start.root, catalog, tuple(roots))
+            servers = default_mcp_servers(start.root, read_catalog(self.catalog), tuple(roots))
         return Job(
             start.session,
             self.runtime if start.runtime is None else runtime_named(start.runtime),

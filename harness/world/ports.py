@@ -130,8 +130,11 @@ class Files(Protocol):
     async def stat(self, path: str) -> Stat | None:
         """None when nothing is there. The last component is not followed when it is a link."""
 
-    async def names(self, path: str) -> tuple[str, ...]:
-        """The names in a directory, sorted."""
+    async def names(self, path: str, *, since_seconds: float | None = None) -> tuple[str, ...]:
+        """The names in a directory, sorted; those alone of what was modified then or later, links not followed.
+
+        What was modified a moment before may be among them: a disk's time stamps are not exact.
+        """
 
     async def make_directory(self, path: str, *, mode: int = 0o755) -> None:
         """With its parents; an existing directory is left as it is."""

@@ -112,6 +112,21 @@ async def names_are_sorted(world: World, at: str) -> Any:
     return await world.files.names(at)
 
 
+@case("files", [["appended", "d", "new"], ["inner"], "ENOENT", "ENOTDIR"])
+async def names_since_a_time_are_those_of_what_was_modified_since(world: World, at: str) -> Any:
+    """A link counts by itself, a directory by what was put into it, and nothing by what was read."""
+    await furnish(world, at)
+    await world.files.write(f"{at}/appended", b"before")
+    await world.clock.sleep(20)
+    since = world.clock.now()
+    await world.files.append(f"{at}/appended", b" and after")
+    await world.files.write(f"{at}/new", b"new")
+    await world.files.write(f"{at}/d/inner", b"new")
+    await world.files.read(f"{at}/f")
+    missing = [await how(world.files.names(f"{at}/{name}", since_seconds=since)) for name in ("missing", "f")]
+    return [*[await world.files.names(f"{at}{place}", since_seconds=since) for place in ("", "/d")], *missing]
+
+
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "write": (b"x",),
     "append": (b"x",),

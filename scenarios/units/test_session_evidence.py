@@ -7,6 +7,8 @@ import json
 import pytest
 
 from harness.reference.session import evidence
+from harness.world import World
+from scenarios.worlds import alone
 
 SINCE = 1_700_000_000.0004
 AT, BEFORE = "2023-11-14T22:13:20.000Z", "2023-11-14T22:13:19.999Z"
@@ -85,6 +87,22 @@ def test_pi_prints_a_line_for_each_server_that_did_not_connect():
     assert list(seen.failed) == ["ctx", "x.y", "a-b"]
     assert seen.failed["x.y"] == "MCP: Failed to connect to x.y: spawn y ENOENT"
     assert evidence.lines_seen("claude", lines, NAMES).failed == {}
+
+
+def test_a_log_that_nobody_has_touched_since_the_start_says_nothing():
+    async def body(world: World) -> tuple[evidence.Seen, list[str]]:
+        directory = evidence.log_directory("/c", "/clone", "ctx")
+        await world.files.make_directory(directory)
+        for name in ("over.jsonl", "goes-on.jsonl"):
+            await world.files.write(f"{directory}/{name}", f"{entry('error', name, None)}\n{FAILED}\n".encode())
+        await world.clock.sleep(3600)
+        since = world.clock.now()
+        before = await evidence.claude_seen(world, "/c", "/clone", ["ctx"], since)
+        await world.files.append(f"{directory}/goes-on.jsonl", entry("debug", "Connection failed", None).encode())
+        after = await evidence.claude_seen(world, "/c", "/clone", ["ctx"], since)
+        return before, after.failed["ctx"].split(evidence.SEPARATOR)
+
+    assert alone(body) == (evidence.Seen(), ["goes-on.jsonl", "Connection failed"])
 
 
 def test_logs_are_looked_for_under_the_names_that_claude_makes():

@@ -97,10 +97,9 @@ def failure_text_repeats_the_singular(target, unresolved):
     return air_error_text(target, unresolved).replace("variables in", "variable in")
 
 
-@variant("fake_runtimes.air.program:config_files", catches=("secrets-air-written-before-fail",))
+@variant("fake_runtimes.air.program:config_document", catches=("secrets-air-written-before-fail",))
 def nothing_is_on_disk(adapter, existing, servers, settings):
     """Leaves no file behind, as if AIR checked before it wrote."""
-    return {}
 
 
 @variant("fake_runtimes.air.adapters:codex_forwarding_entry", catches=("secrets-air-codex-no-check",))

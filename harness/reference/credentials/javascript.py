@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 LAST_ARRAY_INDEX = 2**32 - 2
@@ -37,6 +38,7 @@ def stringify(value: Any) -> str:
     return "[" + ",".join(stringify(item) for item in value) + "]"
 
 
+@lru_cache(maxsize=1 << 10)
 def quoted(text: str) -> str:
     """A text in quotes. Non-ASCII, `/`, `& < >` and U+2028 stay raw; a lone surrogate is escaped."""
     return '"' + ESCAPED.sub(_escape, whole(text)) + '"'

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from harness.reference.prepare.failures import MalformedConfigError
@@ -120,6 +121,7 @@ def value_text(value: Any, line: str) -> str:
     return json.dumps(value)
 
 
+@lru_cache(maxsize=1 << 10)
 def quoted(text: str) -> str:
     """A JSON string; half a surrogate pair keeps its escape, since UTF-8 has no form for it."""
     written = ENCODER.encode(text)

@@ -20,12 +20,11 @@ from harness.reference.prepare.request import Runtime
 from harness.world import World
 
 SEPARATOR = " | "
-SUCCESS = re.compile(r"Successfully connected|Connection established", re.IGNORECASE)
-FAILURE = re.compile(r"Connection failed|Connection timed out", re.IGNORECASE)
-COLLECTED = re.compile(r"error|failed|timeout|refused|unauthorized", re.IGNORECASE)
+# What tells of a connection in the text of an entry, whatever its case.
+SUCCESS = ("successfully connected", "connection established")
+FAILURE = ("connection failed", "connection timed out")
+COLLECTED = ("error", "failed", "timeout", "refused", "unauthorized")
 LEVELS = ("error", "debug", "info")
-KEPT_LOGS = 1 << 12
-"""Of so many log files it is known what stands in them: those of a month of twenty sessions."""
 
 CODEX_CLIENT = re.compile(
     r"MCP client for (?:server )?[`'\"]?(?P<name>[^`'\"\s]+?)[`'\"]?\s+(?:failed|timed out)", re.I
@@ -86,33 +85,17 @@ def hyphened(text: str) -> str:
 
 
 async def log_lines(world: World, directory: str, since_seconds: float) -> list[str]:
-    """The lines of a server's log files, in the order of the files' names; files in which all is older are left out."""
+    """The lines of a server's log files, in the order of the files' names; files that nobody has touched since then
+    are of earlier runs, and are not read.
+    """
     lines: list[str] = []
-    since_milliseconds = floor_milliseconds(since_seconds)
     try:
-        for name in await world.files.names(directory):
+        for name in await world.files.names(directory, since_seconds=since_seconds):
             if name.endswith(".jsonl"):
-                content = await world.files.read(f"{directory}/{name}")
-                if newest_milliseconds(content) >= since_milliseconds:
-                    lines += lines_of(content)
+                lines += (await world.files.read(f"{directory}/{name}")).decode(errors="replace").split("\n")
     except OSError:
         return lines
     return lines
-
-
-@lru_cache(maxsize=KEPT_LOGS)
-def lines_of(content: bytes) -> tuple[str, ...]:
-    """The lines of a log file. Those of earlier runs are read with every look, and change no more."""
-    return tuple(content.decode(errors="replace").split("\n"))
-
-
-@lru_cache(maxsize=KEPT_LOGS)
-def newest_milliseconds(content: bytes) -> float:
-    """When the newest entry of a log file was written; infinity where one does not say."""
-    entries = [entry for entry in map(entry_of, lines_of(content)) if entry is not None]
-    return max(
-        (math.inf if entry.at_milliseconds is None else entry.at_milliseconds for entry in entries), default=-math.inf
-    )
 
 
 def claude_verdict(lines: Iterable[str], since_seconds: float) -> str | bool | None:
@@ -163,12 +146,13 @@ def entry_of(line: str) -> Entry | None:
     level = next((level for level in LEVELS if read.get(level)), "info")
     message = read.get(level)
     text = message if isinstance(message, str) else line
+    lowered = text.lower()
     return Entry(
         milliseconds_of(str(read.get("timestamp"))),
         text,
-        connected=SUCCESS.search(text) is not None,
-        failed=FAILURE.search(text) is not None,
-        collected=level == "error" or COLLECTED.search(text) is not None,
+        connected=any(words in lowered for words in SUCCESS),
+        failed=any(words in lowered for words in FAILURE),
+        collected=level == "error" or any(word in lowered for word in COLLECTED),
     )
 
 

@@ -15,6 +15,8 @@ _CHUNK = 1 << 20
 _OPEN = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 """Of no effect on files and directories; a named pipe is not waited for."""
 _MODE = 0o7777
+STAMP_SECONDS = 0.02
+"""A time stamp may be that much older than the change: systems take it from a clock that ticks rarely."""
 
 Answer = TypeVar("Answer")
 
@@ -90,9 +92,18 @@ def stat(path: str, world_time: Callable[[float], float]) -> Stat | None:
     return Stat(kind, bits.S_IMODE(found.st_mode), found.st_size, world_time(found.st_mtime))
 
 
-def names(path: str) -> tuple[str, ...]:
-    """The sorted names in a directory."""
-    return tuple(sorted(asked(path, os.listdir, path)))
+def names(path: str, world_time: Callable[[float], float], since_seconds: float | None = None) -> tuple[str, ...]:
+    """The sorted names in a directory, of what was modified since then. What goes away meanwhile is none."""
+    found = sorted(asked(path, os.listdir, path))
+    if since_seconds is None:
+        return tuple(found)
+    return tuple(name for name in found if is_modified_since(f"{path}/{name}", world_time, since_seconds))
+
+
+def is_modified_since(path: str, world_time: Callable[[float], float], since_seconds: float) -> bool:
+    """Whether what is there was modified then or later, as far as time stamps can tell."""
+    there = stat(path, lambda real_seconds: world_time(real_seconds + STAMP_SECONDS))
+    return there is not None and there.modified_seconds >= since_seconds
 
 
 def make_directory(path: str, mode: int) -> None:

@@ -118,10 +118,10 @@ class BlockingFiles(Port):
         where, _ = self._enter("stat", path)
         return disk.stat(where, self._process.pace.world_time)
 
-    async def names(self, path: str) -> tuple[str, ...]:
+    async def names(self, path: str, *, since_seconds: float | None = None) -> tuple[str, ...]:
         """The names in a directory."""
         where, _ = self._enter("list", path)
-        return disk.names(where)
+        return disk.names(where, self._process.pace.world_time, since_seconds)
 
     async def make_directory(self, path: str, *, mode: int = 0o755) -> None:
         """With its parents."""

@@ -112,11 +112,11 @@ class ModelFiles(Port):
         refuse(await self._reach(f"stat {where}", READ_ACTIONS), path)
         return self._simulation.tree.stat(where, self._actor.user)
 
-    async def names(self, path: str) -> tuple[str, ...]:
+    async def names(self, path: str, *, since_seconds: float | None = None) -> tuple[str, ...]:
         """The names in a directory."""
         where = self._absolute(path)
         refuse(await self._reach(f"list {where}", READ_ACTIONS), path)
-        return self._simulation.tree.names(where, self._actor.user)
+        return self._simulation.tree.names(where, self._actor.user, since_seconds)
 
     async def make_directory(self, path: str, *, mode: int = 0o755) -> None:
         """With its parents."""

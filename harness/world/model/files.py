@@ -108,12 +108,14 @@ class Tree:
         size = len(node.content) if node.content is not None else len(node.target or node.children or ())
         return Stat(node.kind, node.mode, size, node.modified)
 
-    def names(self, path: str, user: int) -> tuple[str, ...]:
-        """The sorted names in a directory."""
+    def names(self, path: str, user: int, since_seconds: float | None = None) -> tuple[str, ...]:
+        """The sorted names in a directory, of what was modified since then."""
         node = self._at(path, user)
         children = _children(node, path)
         _permit(node, _READ, user, path)
-        return tuple(sorted(children))
+        if since_seconds is None:
+            return tuple(sorted(children))
+        return tuple(sorted(name for name, child in children.items() if child.modified >= since_seconds))
 
     def make_directory(self, path: str, mode: int, user: int, now: float) -> None:
         """A directory with its parents."""
