@@ -25,7 +25,7 @@ from harness.requirements.scan import Scan
 from harness.requirements.variants import Variant
 
 # A variant may turn a loop that ends into one that does not.
-TEST_LIMIT_SECONDS = 10
+TEST_LIMIT_SECONDS = 60
 PROPERTY_EXAMPLES = 60
 VECTOR_TESTS = "scenarios/units/test_vectors.py"
 
