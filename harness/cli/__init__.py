@@ -24,8 +24,8 @@ from harness.cli.ending import Ending
 from harness.errors import UserInputError
 
 PROGRAM = "mcp-harness"
-NEAR = 0.7
-"""How like a command a word must be to be taken for a slip: `replay` and `explain` are less."""
+NEAR = 0.65
+"""How like a command a word must be to be taken for a slip: `dve` and `dev` are, `replay` and `explain` are less."""
 
 # Grouped by the job of whoever calls; the order is the order of the help.
 COMMANDS: dict[str, dict[str, str]] = {

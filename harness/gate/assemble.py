@@ -156,8 +156,10 @@ def _runtimes(named: tuple[str, ...], where: str) -> tuple[tuple[Runtime, ...], 
 
 def _unjudged(settings: Settings, judged: tuple[Runtime, ...]) -> tuple[Runtime, ...]:
     """The runtimes that an allowance may be about though this run does not judge them: those of the settings, else
-    all that there are.
+    all that there are. Without an allowance nobody asks, and what the settings name may be unknown here.
     """
+    if not settings.allow:
+        return ()
     named, _ = _runtimes(settings.runtimes or (EVERY_RUNTIME,), f"{settings.file}: runtimes")
     return tuple(runtime for runtime in named if runtime not in judged)
 

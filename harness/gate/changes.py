@@ -93,7 +93,7 @@ def _added(view: EntryView, head: Context) -> Iterator[str]:
         yield f"{_root_list(roots)} by default: those sessions {can}"
     else:
         yield f"by choice only (no root gets it by default); a session that chooses it {can}"
-    consent = consent_change(None, view)
+    consent = consent_change(None, view, head)
     if consent.new is not None:
         yield f"works only after a user's authorization, once, stored under {consent.new}"
     if view.variables.required:
@@ -105,7 +105,7 @@ def _removed(view: EntryView, base: Context, head: Context) -> Iterator[str]:
     if roots:
         yield f"new sessions of {_roots(roots)} no longer get it"
     yield "sessions that hold it keep its name in their list and lose the server when their config is next written"
-    orphan = consent_change(view, None).orphan
+    orphan = consent_change(view, None, head).orphan
     if orphan is not None:
         yield f"nothing uses its stored credential {orphan} any more"
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.gate.context import EntryView
+from harness.gate.context import Context, EntryView
+from harness.gate.judge import is_waiting, outcomes
 from harness.gate.wording import joined
 from harness.reference.credentials.key import credential_key
 
@@ -27,16 +28,16 @@ class Sides(NamedTuple):
     after: tuple[str, ...]
 
 
-def consent_change(before: EntryView | None, after: EntryView | None) -> Consent:
+def consent_change(before: EntryView | None, after: EntryView | None, head: Context) -> Consent:
     """Whose stored credential counts no more, and which one everyone has to get.
 
-    A declared server has no Authorize button, so nothing is asked of anybody for it.
+    Nothing is asked of anybody for a server that no runtime can start by it: one that is declared, or not written.
     """
     old, new = _stored_key(before), _stored_key(after)
     if old == new:
         return Consent(None, None)
-    declared = after is not None and after.entry is not None and after.entry.unavailable is not None
-    return Consent(None if declared else new, old)
+    is_asked = after is not None and is_waiting(outcomes(after, head))
+    return Consent(new if is_asked else None, old)
 
 
 def _stored_key(view: EntryView | None) -> str | None:
@@ -49,19 +50,18 @@ def _stored_key(view: EntryView | None) -> str | None:
 def key_changes(before: EntryView, after: EntryView, sides: Sides) -> Iterator[str]:
     """What happens to the credential that users have stored for an entry, and on which runtimes."""
     old, new = _stored_key(before), _stored_key(after)
-    must_authorize = consent_change(before, after).new is not None and bool(sides.after)
     if old == new:
         return
     if new is None:
         remote = after.entry is not None and after.entry.remote
         why = "its headers hold a credential now" if remote else "it is no remote server any more"
         yield f"{why}, so that nobody authorizes it; the stored credential {old} is used no more"
-    elif old is None:
-        everyone = f": everyone must AUTHORIZE (on {joined(sides.after)})" if must_authorize else ""
-        yield f"works only after a user's authorization now, stored under {new}{everyone}"
-    elif must_authorize:
+    elif old is None and sides.after:
+        everyone = f"everyone must AUTHORIZE (on {joined(sides.after)})"
+        yield f"works only after a user's authorization now, stored under {new}: {everyone}"
+    elif old is not None and sides.after:
         yield f"stored credential {old} -> {new}: {_who_again(before, after, sides)}"
-    else:
+    elif old is not None:
         yield f"stored credential {old} -> {new}"
 
 

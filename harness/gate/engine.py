@@ -83,7 +83,7 @@ def run_gate(request: GateRequest, elapsed_seconds: Callable[[], float]) -> Iter
         base.context.trial = try_faults(base.context, {}, known, request.battery, no_progress)
     book = AllowanceBook(request.settings, request.today)
     compared = None if request.every_entry else base
-    findings = [book.apply(finding) for finding in _findings(context, compared, base, touched)]
+    findings = [book.apply(finding) for finding in _findings(context, compared, base, touched, touched)]
     gone = base.context.entries.keys() - context.entries.keys() if base else frozenset()
     findings += book.leftovers(
         whole_catalog=compared is None,
@@ -135,10 +135,14 @@ def entry_changed(base_tree: Mapping[str, object], name: str, raw: object) -> bo
     return name not in base_tree or repr(base_tree[name]) != repr(raw)
 
 
-def _findings(context: Context, compared: Base | None, base: Base | None, touched: frozenset[str]) -> Iterator[Finding]:
-    """What all rules say. What `compared` has already is left out; rules on changes look at `base`."""
+def _findings(
+    context: Context, compared: Base | None, base: Base | None, touched: frozenset[str], asked: frozenset[str]
+) -> Iterator[Finding]:
+    """What all rules say, those on entries of the ones that are `asked` for. What `compared` has already is left out;
+    rules on changes look at `base`.
+    """
     for name, view in context.entries.items():
-        if name in touched:
+        if name in asked:
             found = entry_findings(context, view)
             if base is None:
                 yield from found
@@ -165,7 +169,7 @@ def _elsewhere(request: GateRequest, touched: frozenset[str], unused: Sequence[A
     if any(RULES[allow.rule].asked is Asked.WITH_FAULTS for allow in unused):
         struck = [name for name in context.entries if name in entries]
         context.trial = try_faults(context, {}, struck, request.battery, no_progress)
-    yield from _findings(context, None if request.every_entry else base, base, entries)
+    yield from _findings(context, None if request.every_entry else base, base, touched, entries)
 
 
 def anchored(said: CatalogWide, context: Context, touched: frozenset[str]) -> Finding:

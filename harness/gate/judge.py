@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from harness.gate.context import Context, EntryView
 from harness.gate.default_roots import default_roots
@@ -31,12 +31,14 @@ _STATE_OF_PROBLEM = {
 
 def judge(view: EntryView, context: Context, *, touched: bool) -> Judgement:
     """Judge one entry. An untouched entry (with a base) is placed and named, but nothing is prepared for it."""
+    judged = outcomes(view, context) if touched else ()
+    is_authorized = is_waiting(judged) if touched else view.oauth_capable
     return Judgement(
         entry=view.name,
         place=place(context.document, view.pointer),
         default_in_roots=default_roots(context, view.entry),
-        needs=tuple(_needs(view, context)),
-        outcomes=outcomes(view, context) if touched else (),
+        needs=tuple(_needs(view, context, is_authorized=is_authorized)),
+        outcomes=judged,
         touched=touched,
     )
 
@@ -45,6 +47,11 @@ def outcomes(view: EntryView, context: Context) -> tuple[Outcome, ...]:
     """One entry on each runtime that is judged."""
     stops = never_starts(view, context)
     return tuple(_outcome(view, spawn, stops) for spawn in view.spawns)
+
+
+def is_waiting(judged: Iterable[Outcome]) -> bool:
+    """Whether a human's consent makes an entry start on any of these runtimes; elsewhere nothing comes of one."""
+    return any(outcome.state is State.AUTHORIZE for outcome in judged)
 
 
 def outcomes_as_written(view: EntryView) -> tuple[Outcome, ...]:
@@ -78,7 +85,7 @@ def _outcome(view: EntryView, spawn: Spawn, stops: Mapping[str, str]) -> Outcome
     )
 
 
-def _needs(view: EntryView, context: Context) -> Iterator[Need]:
+def _needs(view: EntryView, context: Context, *, is_authorized: bool) -> Iterator[Need]:
     if view.entry is None:
         return
     if view.entry.unavailable:
@@ -88,7 +95,7 @@ def _needs(view: EntryView, context: Context) -> Iterator[Need]:
     for name in view.variables.required:
         if name not in known:
             yield Need("secret", name)
-    if view.oauth_capable:
+    if is_authorized:
         yield Need("consent", credential_key(view.name, view.entry.credential_config()))
 
 

@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 
 def plan(base: Context, head: Context, altered: Sequence[Pair]) -> Iterator[Planned]:
     """Secrets, authorizations, sessions that exist already, and what is left behind."""
-    consents = {pair.name: consent_change(pair.before, pair.after) for pair in altered}
+    consents = {pair.name: consent_change(pair.before, pair.after, head) for pair in altered}
     again = [name for name, consent in consents.items() if consent.new is not None]
     orphans = [name for name, consent in consents.items() if consent.orphan is not None]
     yield from _secrets_to_store(base, head)

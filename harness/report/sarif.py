@@ -90,11 +90,12 @@ def _result(run: Run, finding: Finding, rule_index: int) -> dict[str, Any]:
 
 
 def _state(finding: Finding) -> str:
-    """What the change has to do with it: all results of a run say so, or none.
+    """What the change has to do with it: all results of a run say so, or none. What is not known to have been there
+    before (an [[allow]] entry of no use) must not be hidden from who looks at what is new.
 
     What is there no more is no result: code scanning looks at no state, and would raise an alert for what was mended.
     """
-    return "new" if finding.new else "unchanged"
+    return "unchanged" if finding.new is False else "new"
 
 
 def _message(text: str) -> str:

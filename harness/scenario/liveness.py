@@ -13,6 +13,7 @@ from fake_servers.oauth.answers import OK
 from harness.reference.credentials.row import Credential, credential_of
 from harness.reference.credentials.state import state_at
 from harness.reference.session.rows import degraded
+from harness.scenario.desk import WEB
 from harness.scenario.model import Provide
 from harness.scenario.session_runs import last_runs
 from harness.scenario.theatre import Evidence
@@ -23,13 +24,14 @@ SESSIONS = "sessions"
 SAME_SECONDS = 60.0
 """An answer is on its way for so long at most: its lifetime counts from when it comes."""
 REQUIRED = "oauth_required_servers"
+GOES_ON_WAITING = "it was authorized, and the session goes on waiting"
 
 
 Rows = Sequence[Credential]
 
 
 class Launch(NamedTuple):
-    """The last run of a session, if its runtime was started or waits for a sign-in: when that was, and by which event.
+    """The last run of a session, if its runtime was started or it waits for a sign-in: when that was, by which event.
 
     `runtime` is empty where servers block it; `blocked` are these.
     """
@@ -88,12 +90,16 @@ def longest_life(stage: Evidence) -> float:
 
 
 def launches(stage: Evidence) -> Iterator[Launch]:
-    """The last of each session; none of one whose last run came neither to its runtime nor to a sign-in."""
+    """The last of each session; none of one whose last run came neither to its runtime nor to a sign-in.
+
+    A session that was parked after its start, for what its runtime said, waits like one that was not started.
+    """
     for session, run in last_runs(stage.events).items():
-        if run.event is not None and (run.runtime or run.is_blocked):
-            event = stage.events[run.event]
-            blocked = () if run.runtime else tuple(event.details["servers"])
-            yield Launch(session, event.at_seconds, run.event, run.runtime, blocked)
+        if run.parked is not None:
+            event = stage.events[run.parked]
+            yield Launch(session, event.at_seconds, run.parked, "", tuple(event.details["servers"]))
+        elif run.runtime and run.event is not None:
+            yield Launch(session, stage.events[run.event].at_seconds, run.event, run.runtime)
 
 
 def end_of(stage: Evidence, launch: Launch, server: str) -> End | None:
@@ -119,29 +125,35 @@ def wrong_with_offer(stage: Evidence, launch: Launch, server: str, rows: Rows) -
     """What keeps a person from authorizing a server that blocks a session, whose rows were these when it did; or from
     having done so.
 
-    A row that somebody else makes good later is no obstacle: who clicks then retries the session.
+    A row that somebody else makes good later is no obstacle: who clicks then retries the session. One that was
+    authorized is offered no more while the session waits for others.
     """
-    offered = [each for each in required(stage, launch.session) if each.get("server_name") == server]
+    waits_for = required(stage, launch.session)
+    offered = [each for each in waits_for if each.get("server_name") == server]
+    is_authorized = is_authorized_since(stage, launch, server)
+    if is_authorized and not offered:
+        return "" if waits_for else GOES_ON_WAITING
     if len(offered) != 1:
         return f"it is offered {len(offered)} times"
     key = offered[0].get("credential_key")  # another config of the same server has another row
     if any(state_at(row, launch.at).active for row in rows if key in (None, row.credential_key)):
         return "a sign-in is offered that its stored credential keeps from being started"
-    return "it was authorized, and the session goes on waiting" if is_authorized_since(stage, launch, server) else ""
+    return GOES_ON_WAITING if is_authorized else ""
 
 
 def is_authorized_since(stage: Evidence, launch: Launch, server: str) -> bool:
-    """Whether a person has authorized a server from the page of the session since that launch."""
+    """Whether a person has authorized a server from the page of the session since that launch.
+
+    Each click opens a tab, an actor of its own, and they are numbered as they were clicked.
+    """
     page = {"session": launch.session, "server": server}
-    clicked, tabs = False, set[str]()
-    for event in stage.events[launch.event :]:
-        clicked = clicked or (event.name == "step.authorize" and page.items() <= event.details.items())
-        if event.details.get("server") != server:
-            continue
-        if event.name == "oauth.started" and clicked:
-            clicked = False
-            tabs.add(event.actor)
-        elif event.name == "oauth.completed" and event.actor in tabs:
+    clicks, tabs = 0, set[str]()
+    for number, event in enumerate(stage.events):
+        if event.name == "step.authorize":
+            clicks += 1
+            if number >= launch.event and page.items() <= event.details.items():
+                tabs.add(WEB if clicks == 1 else f"{WEB}#{clicks}")
+        elif event.name == "oauth.completed" and event.actor in tabs and event.details.get("server") == server:
             return True
     return False
 

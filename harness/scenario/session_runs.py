@@ -21,13 +21,14 @@ class SessionRun(NamedTuple):
     """`process` is the orchestrator's own process of the session, `runtime` the actor that it started; empty: none.
 
     `why` says why there is none, as far as anything tells. `event` is the number of the event that tells it, or of the
-    launch.
+    launch. `parked` is that of the block by which it waits for a sign-in, before its runtime was started or after.
     """
 
     process: str
     runtime: str = ""
     why: str = ""
     event: int | None = None
+    parked: int | None = None
 
     @property
     def is_blocked(self) -> bool:
@@ -64,6 +65,8 @@ def session_runs(events: Sequence[Event], session: str) -> list[SessionRun]:
         if found[at].runtime and event.name in ("session.prepared", "session.failed"):  # the runtime, once more
             at = current[event.actor] = len(found)
             found.append(SessionRun(event.actor))
+        if event.name == "session.blocked":
+            found[at] = found[at]._replace(parked=number)
         if not found[at].runtime:
             found[at] = told_by(found[at], number, event)
     return found

@@ -46,6 +46,7 @@ def test_the_gate_lists_exactly_the_capable_servers_that_are_selected(tree, sele
         for name in sorted(selected - injected)
         if name in catalog.entries
         and oauth_capable(catalog.entries[name].raw)
+        and "url" in tree[name]
         and not str(tree[name].get("unavailable", "")).strip()
     ]
 

@@ -67,6 +67,7 @@ def test_both_packages_run_as_a_module(module):
     [
         ([], "no command given"),
         (["gaet"], "did you mean 'gate'?"),
+        (["dve"], "did you mean 'dev'?"),
         (["replay"], "choose one of gate, explain, run"),
         (["--bogus"], "--bogus"),
         (["dev"], "SUBJECT"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.gate.events import Judged
 from harness.gate.model import Change
 from scenarios.units.gate_run import REMOTE, STDIO, changes, context_of, events_of, planned
 
@@ -358,6 +359,38 @@ def test_an_added_entry_needs_consent_or_secrets_before_its_first_start():
     )
     assert plan == [AUTHORIZE]
     assert sentences(None, {**REMOTE, **BEARER})[1:] == ["needs secret T"]
+
+
+SSE = {**REMOTE, "type": "sse"}
+TRACED = {**REMOTE, "headers": {"X-Trace-Id": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "runtimes", "is_asked"),
+    [
+        ("a.b", REMOTE, ["codex"], False),
+        ("a.b", REMOTE, ["codex", "pi"], True),
+        ("workspace", REMOTE, ["claude"], False),
+        ("workspace", REMOTE, ["codex"], True),
+        ("a", {**REMOTE, "oauth": {"clientId": 5}}, ["codex"], False),
+        ("a", {"type": "streamable-http"}, ["claude", "codex", "pi"], False),
+        ("a", SSE, ["codex"], False),
+        ("a", SSE, ["claude"], True),
+        ("a", TRACED, ["pi"], False),
+        ("a", TRACED, ["pi", "codex"], True),
+    ],
+)
+def test_nobody_is_asked_for_consent_where_no_judged_runtime_could_start_the_server_by_it(
+    name, entry, runtimes, is_asked
+):
+    head, nothing = context_of({name: entry}, runtimes=runtimes), context_of({}, runtimes=runtimes)
+    other = context_of({name: {**entry, "url": "https://y.example.com/mcp"}}, runtimes=runtimes)
+    alone = next(event.judgement for event in events_of(head) if isinstance(event, Judged))
+    assert [need.kind for need in alone.needs] == (["consent"] if is_asked else [])
+    for base in (nothing, other, context_of({name: STDIO}, runtimes=runtimes)):
+        events = events_of(head, base)
+        told = " ".join((*changes(events)[0].consequences, *(text for _, text in planned(events))))
+        assert bool(re.search("must AUTHORIZE|to authorize|user's authorization", told)) is is_asked, told
 
 
 def test_a_removed_entry_says_who_loses_it_and_what_it_leaves_behind():

@@ -431,6 +431,23 @@ def test_an_allowance_that_nothing_on_any_runtime_is_for_is_stale_whatever_is_ju
     assert "MH001" in gate("--runtime", runtime)[1]
 
 
+@pytest.mark.parametrize("runtime", ["claude", "all"])
+@pytest.mark.parametrize(("entry", "stale"), [("a", False), ("b", True)])
+def test_a_finding_about_several_entries_is_told_at_the_same_one_whatever_is_judged(gate, runtime, entry, stale):
+    """It is allowed for that one alone, on runtimes that are not judged as well."""
+    write({**SCHEMA, "a": STDIO, "b": STDIO}, "base.json")
+    write({**SCHEMA, "a": {**STDIO, "args": ["-y", "p"]}, "b": {**STDIO, "args": ["-y", "q"]}})
+    Path("mcp-harness.toml").write_text(f'[[allow]]\nrule = "MH431"\nentry = "{entry}"\nreason = "r"\n')
+    _, out, _ = gate("--base", "base.json", "--runtime", runtime, "--battery", "off")
+    assert ("MH001" in out) is stale
+
+
+def test_runtimes_that_are_named_replace_those_of_the_settings_even_where_these_are_unknown(gate):
+    write({**SCHEMA, "a": STDIO})
+    Path("mcp-harness.toml").write_text('runtimes = ["codex@9"]\n')
+    assert gate("--runtime", "claude")[0] == 0
+
+
 def test_an_allowance_for_a_rule_that_does_not_exist_is_refused_at_its_line(gate):
     write({**SCHEMA, "a": STDIO})
     Path("mcp-harness.toml").write_text('\n[[allow]]\nrule = "MH999"\nreason = "r"\n')

@@ -9,7 +9,7 @@ import pytest
 
 from harness.reference.credentials.row import Credential, row_values
 from harness.scenario.library import find
-from harness.scenario.liveness import End, Launch, end_of, launches
+from harness.scenario.liveness import GOES_ON_WAITING, End, Launch, end_of, launches
 from harness.scenario.naming import OPERATOR
 from harness.scenario.production import play
 from harness.scenario.reading import load_scenario
@@ -68,14 +68,12 @@ def test_a_server_that_was_left_out_for_good_stays_a_good_end_when_somebody_auth
     assert end_of(stage, Launch("S", NOW, 0, "S/claude"), "a") == End("", 0)
 
 
-WAITS_FOR_A = {"metadata": {"oauth_required_servers": [{"server_name": "a"}]}}
 CLICKS = (OPERATOR, "step.authorize", {"server": "a", "session": "S"})
 CLICKS_ELSEWHERE = (OPERATOR, "step.authorize", {"server": "a", "session": "T"})
 STARTED, DONE = ("web", "oauth.started", {"server": "a"}), ("web", "oauth.completed", {"server": "a"})
 OTHER_STARTED, OTHER_DONE = ("web#2", "oauth.started", {"server": "a"}), ("web#2", "oauth.completed", {"server": "a"})
 FAILED = ("web", "oauth.failed", {"server": "a"})
 BLOCKED_BY_A_GOOD_ROW = "a sign-in is offered that its stored credential keeps from being started"
-GOES_ON_WAITING = "it was authorized, and the session goes on waiting"
 
 
 @pytest.mark.parametrize(
@@ -88,6 +86,8 @@ GOES_ON_WAITING = "it was authorized, and the session goes on waiting"
         ([rows_of(None)], [CLICKS, STARTED, FAILED], ""),
         ([rows_of(None)], [CLICKS_ELSEWHERE, STARTED, DONE], ""),
         ([rows_of(None)], [CLICKS, STARTED, CLICKS_ELSEWHERE, OTHER_STARTED, OTHER_DONE, FAILED], ""),
+        ([rows_of(None)], [CLICKS_ELSEWHERE, CLICKS, STARTED, OTHER_STARTED, DONE], ""),
+        ([rows_of(None)], [CLICKS_ELSEWHERE, CLICKS, OTHER_STARTED, STARTED, OTHER_DONE], GOES_ON_WAITING),
     ],
     ids=[
         "it waits for a consent",
@@ -97,16 +97,40 @@ GOES_ON_WAITING = "it was authorized, and the session goes on waiting"
         "a person tried",
         "a person has consented for another session",
         "a person tried while one consented for another session",
+        "one consented for another session, whose page was slow, while a person tried",
+        "a person has consented while one tries for another session, whose page is slow",
     ],
 )
 def test_a_session_that_waits_can_be_helped_by_what_it_offers(rows, happened, expected):
-    events = [Event(NOW, *each) for each in (("S", "session.blocked", {"servers": ["a"]}), *happened)]
-    stage = SimpleNamespace(
-        events=events,
-        row=lambda _table, _key: WAITS_FOR_A,
+    assert end_of(waiting_stage(rows, happened, ["a"]), Launch("S", NOW, 0, "", ("a",)), "a") == End(expected, 0)
+
+
+def waiting_stage(rows: Any, happened: Any, offers: Any) -> Any:
+    """A stage on which S was blocked, then this happened, and S offers sign-ins for these servers."""
+    required = {"metadata": {"oauth_required_servers": [{"server_name": name} for name in offers]}}
+    return SimpleNamespace(
+        events=[Event(NOW, *each) for each in (("S", "session.blocked", {"servers": ["a", "b"]}), *happened)],
+        row=lambda _table, _key: required,
         monitor=SimpleNamespace(stage=SimpleNamespace(now=NOW), servers={}, rows_since=lambda _event: rows),
     )
-    assert end_of(stage, Launch("S", NOW, 0, "", ("a",)), "a") == End(expected, 0)
+
+
+@pytest.mark.parametrize(
+    ("happened", "offers", "expected"),
+    [
+        ([CLICKS, STARTED, DONE], ["b"], ""),
+        ([CLICKS, STARTED, DONE], ["a", "b"], GOES_ON_WAITING),
+        ([CLICKS, STARTED, DONE], [], GOES_ON_WAITING),
+        ([CLICKS, STARTED, FAILED], ["b"], "it is offered 0 times"),
+        ([CLICKS_ELSEWHERE, STARTED, DONE], ["b"], "it is offered 0 times"),
+        ([], ["a", "a", "b"], "it is offered 2 times"),
+    ],
+)
+def test_a_server_is_offered_once_until_it_is_authorized_and_then_the_session_waits_for_the_others_alone(
+    happened, offers, expected
+):
+    stage = waiting_stage([rows_of(None)], happened, offers)
+    assert end_of(stage, Launch("S", NOW, 0, "", ("a", "b")), "a") == End(expected, 0)
 
 
 TOLD_TOO_LONG = """schema = 1
@@ -154,7 +178,9 @@ def test_an_end_is_judged_by_the_rows_of_its_launch_and_not_by_those_that_came_a
 BEGINS = (OPERATOR, "step.start", {"session": "S"})
 LAUNCHED = ("S", "spawn", {"child": "S/claude", "argv": ["claude"]})
 LAUNCHED_AGAIN = ("S", "spawn", {"child": "S/claude#2", "argv": ["claude"]})
+LAUNCHED_LATER = ("S#2", "spawn", {"child": "S#2/claude", "argv": ["claude"]})
 PARKED = ("S#2", "session.blocked", {"servers": ["a"]})
+PARKED_BY_ITS_RUNTIME = ("S", "session.blocked", {"servers": ["a"]})
 
 
 @pytest.mark.parametrize(
@@ -163,6 +189,8 @@ PARKED = ("S#2", "session.blocked", {"servers": ["a"]})
         ([BEGINS, LAUNCHED], [(1, "S/claude", ())]),
         ([BEGINS, LAUNCHED, ("S", "session.prepared", {}), LAUNCHED_AGAIN], [(3, "S/claude#2", ())]),
         ([BEGINS, LAUNCHED, BEGINS, PARKED], [(3, "", ("a",))]),
+        ([BEGINS, LAUNCHED, PARKED_BY_ITS_RUNTIME], [(2, "", ("a",))]),
+        ([BEGINS, LAUNCHED, PARKED_BY_ITS_RUNTIME, BEGINS, LAUNCHED_LATER], [(4, "S#2/claude", ())]),
         ([BEGINS, LAUNCHED, BEGINS, ("S#2", "session.failed", {"text": "no such server"})], []),
         ([BEGINS, LAUNCHED, BEGINS, ("S#2", "killed", {"signal": "SIGKILL"})], []),
         ([BEGINS, LAUNCHED, BEGINS], []),
@@ -173,6 +201,8 @@ PARKED = ("S#2", "session.blocked", {"servers": ["a"]})
         "launched",
         "launched again by its session",
         "parked later",
+        "parked after its start",
+        "resumed after that",
         "not prepared later",
         "killed later",
         "on its way",

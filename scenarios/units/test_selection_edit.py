@@ -19,7 +19,18 @@ from harness.reference.session.selection_edit import edit_selection
 from harness.world import Response, World
 from harness.world.model import Fault
 from scenarios.units.failed_handshakes_run import UNAUTHORIZED, Handshakes
-from scenarios.units.spawn_gate_run import HOUR, SESSION, Session, credential, deps_of, refuses, remote, serves, stdio
+from scenarios.units.spawn_gate_run import (
+    HOUR,
+    SESSION,
+    TOKEN,
+    Session,
+    credential,
+    deps_of,
+    refuses,
+    remote,
+    serves,
+    stdio,
+)
 
 NOTION = {"notion": remote("notion"), "files": stdio()}
 IDLE = {"status": "needs_input", "mcp_servers": ["files"], "session_id": "uuid", "prompt": "Do A", "transcript": "x"}
@@ -60,16 +71,45 @@ def test_an_idle_session_is_failed_for_a_server_that_has_to_be_authorized():
     assert session.ran.named("session.blocked") == [{"servers": ["notion"]}]
 
 
-@pytest.mark.parametrize(("runtime", "failed"), [("codex", ()), ("claude", ("a.b",)), ("pi", ("a.b",))])
-def test_an_idle_session_is_not_failed_for_a_server_that_its_runtime_cannot_have(runtime, failed):
+NUMBER_IN_HEADERS = {"headers": {"X-Trace": 1}}
+
+
+@pytest.mark.requirement("gate-skips-declared-unavailable")
+@pytest.mark.parametrize(
+    ("runtime", "name", "more", "fails"),
+    [
+        ("codex", "a.b", {}, False),
+        ("claude", "a.b", {}, True),
+        ("pi", "a.b", {}, True),
+        ("claude", "workspace", {}, False),
+        ("codex", "workspace", {}, True),
+        ("codex", "notion", NUMBER_IN_HEADERS, False),
+        ("claude", "notion", NUMBER_IN_HEADERS, True),
+        ("codex", "notion", {"headers": ["X-Trace"]}, False),
+        ("codex", "notion", {"oauth": {"clientId": 5}}, False),
+        ("codex", "notion", {"oauth": {"clientId": "client", "scopes": ["read"]}}, True),
+        ("codex", "notion", {"headers": {"X-Trace": "1"}, "startup_timeout_sec": "soon"}, True),
+        ("pi", "notion", {"unavailable": "No OAuth discovery."}, False),
+    ],
+)
+def test_an_idle_session_is_failed_for_no_server_that_its_runtime_cannot_have(runtime, name, more, fails):
     session = edited(
-        refuses("a.b"),
-        catalog={"a.b": remote("a.b"), "files": stdio()},
-        lists={"servers": ("files", "a.b")},
+        refuses(name),
+        catalog={name: remote(name, **more), "files": stdio()},
+        lists={"servers": ("files", name)},
         row={"runtime": runtime},
     )
-    assert session.ran.result == failed
-    assert session.row["status"] == ("failed" if failed else "needs_input")
+    assert session.ran.result == ((name,) if fails else ())
+    assert session.row["status"] == ("failed" if fails else "needs_input")
+    assert probed(session) == ([name] if fails else [])
+
+
+def test_a_server_without_an_address_fails_no_session_whatever_client_is_registered_for_it():
+    client = {"client_id": "c", "authorization_endpoint": "https://as.test/authorize", "token_endpoint": TOKEN}
+    oauth = OAuthSettings("zimmer.example.com", {"nowhere": client})
+    nowhere = {"title": "N", "type": "streamable-http"}
+    session = edited({}, catalog={"nowhere": nowhere, "files": stdio()}, lists={"servers": ("nowhere",)}, oauth=oauth)
+    assert (session.ran.result, session.row["status"]) == ((), "needs_input")
 
 
 @pytest.mark.requirement("resume-three-doors")

@@ -151,8 +151,11 @@ def test_a_server_that_was_injected_is_not_listed_whatever_its_entry_says():
 
 
 NUMBER_IN_HEADERS = {"headers": {"X-Trace": 1}}
+NUMBER_AS_CLIENT = {"oauth": {"clientId": 5}}
+DECLARED = {"unavailable": "No OAuth discovery."}
 
 
+@pytest.mark.requirement("gate-skips-declared-unavailable")
 @pytest.mark.parametrize(
     ("runtime", "name", "more", "asked"),
     [
@@ -164,6 +167,9 @@ NUMBER_IN_HEADERS = {"headers": {"X-Trace": 1}}
         ("pi", "workspace", {}, True),
         ("codex", "notion", NUMBER_IN_HEADERS, False),
         ("claude", "notion", NUMBER_IN_HEADERS, True),
+        ("codex", "notion", NUMBER_AS_CLIENT, False),
+        ("claude", "notion", NUMBER_AS_CLIENT, True),
+        ("codex", "notion", DECLARED, False),
     ],
 )
 def test_nobody_is_asked_to_sign_in_for_a_server_that_the_sessions_runtime_cannot_have(runtime, name, more, asked):

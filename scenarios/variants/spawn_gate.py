@@ -81,6 +81,12 @@ def injected_servers_are_judged_as_others(order, ready):
     return tuple(remote_server(entry, order.lookup) for entry in entries if entry is not None and is_listed_rule(entry))
 
 
+@variant(f"{GATE}:is_possible", catches=("gate-skips-declared-unavailable",))
+def a_server_that_the_runtime_cannot_have_is_looked_at_too(runtime, entry):
+    """Parks a session on a server that no sign-in brings into it."""
+    return True
+
+
 # --- judging by what is stored
 
 

@@ -41,6 +41,16 @@ def env_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+def remote_table(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The table that is made of a remote entry of the catalog: address, headers, the client of its `oauth`."""
+    oauth = entry.get("oauth")
+    client = oauth.get("clientId") if isinstance(oauth, Mapping) else None
+    table = {"url": entry.get("url"), "http_headers": entry.get("headers")}
+    return {key: value for key, value in table.items() if value} | (
+        {} if client is None else {"oauth": {"client_id": client}}
+    )
+
+
 def refusal(name: str, entry: Mapping[str, Any]) -> str | None:
     """Why Codex would refuse this table; None: it takes it (prepare-codex-entry-validated)."""
     return name_refusal("codex", name) or transport_refusal(entry) or form_refusal(entry)

@@ -24,7 +24,7 @@ from harness.reference.oauth.consent import hosted_callback
 from harness.reference.oauth.requirement import Determination
 from harness.reference.oauth.server import RemoteServer, remote_server
 from harness.reference.oauth.transport import REQUEST_TIMEOUT_SECONDS
-from harness.reference.prepare.names import name_refusal
+from harness.reference.prepare.entry_refusal import entry_refusal
 from harness.reference.prepare.request import Runtime
 from harness.reference.readiness.contained import contained
 from harness.reference.session.attempt import error_class
@@ -105,12 +105,15 @@ def listed_servers(order: Order, ready: PreparedClone) -> tuple[RemoteServer, ..
 def listed_entry(catalog: Catalog, runtime: Runtime, name: str) -> Entry | None:
     """The entry of a server that a session on this runtime may be gated for; None: no sign-in could help.
 
-    A name that the runtime has no server of is such a case: to stop for it buys nothing (seed 002 "The gate").
+    An entry that the runtime has no server of is such a case: to stop for it buys nothing (seed 002 "The gate").
     """
     entry = catalog.find(name)
-    if entry is None or not is_listed(entry) or name_refusal(runtime, name) is not None:
-        return None
-    return entry
+    return entry if entry is not None and is_listed(entry) and is_possible(runtime, entry) else None
+
+
+def is_possible(runtime: Runtime, entry: Entry) -> bool:
+    """Whether a session on this runtime can have the server at all, signed in or not."""
+    return entry_refusal(runtime, entry) is None
 
 
 def is_listed(entry: Entry) -> bool:
