@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from harness.cli.arguments.campaign import FAMILIES, FOLDER, MINUTES
+from harness.cli.interrupting import ended_by_signals
 from harness.cli.keeping import keep, try_folder
 from harness.cli.numbers import LARGEST, LONGEST_MINUTES, MOST_PROCESSES, MOST_RUNS, check_number
 from harness.cli.output import deliver, targets_of
@@ -47,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     variant = None if tally.variant is None else find_variant(tally.variant)
     deadline = None if arguments.runs is not None else time.monotonic() + 60.0 * (arguments.minutes or MINUTES)
     last_run = None if arguments.runs is None else tally.runs + arguments.runs
-    with in_place(variant):
+    with in_place(variant), ended_by_signals():
         campaign(family, tally, folder, arguments.processes or os.cpu_count() or 1, deadline, last_run)
     ended = exit_code(family, tally)
     in_format = {
@@ -149,10 +151,22 @@ _WORKER = ExitStack()
 
 
 def _start_worker(variant: str | None) -> None:
-    """In a worker process: put the variant in place. Who is interrupted is the parent, which keeps what there is."""
+    """In a worker process: put the variant in place. Who is interrupted is the parent, which keeps what there is; a
+    worker ends with it, whatever ended that.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
     if variant is not None:
         _WORKER.enter_context(in_place(find_variant(variant)))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _batch_of_worker(family: str, seed: int, first: int, runs: int, variant: str | None) -> Batch:

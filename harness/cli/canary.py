@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from fake_runtimes.profile import PINNED, known_profiles
 from harness.canary.bisecting import answering, bisect, cached_among, interval, published
@@ -23,6 +19,7 @@ from harness.canary.installing import parse_wanted
 from harness.canary.judging import Verdict
 from harness.canary.records import load_record, record_folder, record_text, recorded_labels
 from harness.canary.result import Checked
+from harness.cli.interrupting import ended_by_signals
 from harness.cli.keeping import keep
 from harness.cli.output import TEXT, deliver, targets_of
 from harness.errors import CannotRunError, UserInputError
@@ -69,21 +66,6 @@ def refuse_others(job: str, arguments: argparse.Namespace) -> None:
         taken = ", ".join(f"--{name}" for name in TAKES[job] if name != "bisect") or "no option"
         options = ", ".join(f"--{name.replace('_', '-')}" for name in others)
         raise UserInputError(f"canary {job} does not take {options}", fix=f"It takes {taken}.")
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Whoever ends this by a signal gets what Ctrl-C does: everything that was started is ended first."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    kept = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
 
 
 # --- measuring

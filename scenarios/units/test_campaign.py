@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from argparse import Namespace
 from pathlib import Path
 
@@ -23,6 +25,8 @@ from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict
 from scenarios.report_schemas import validate
 from scenarios.shipped import ROOT
+
+PATIENCE_SECONDS = 120.0
 
 BUG = "npx.repairs_nothing"
 CODEX_BUG = "scenario.codex_is_left_to_its_own_budget"
@@ -241,3 +245,25 @@ def test_a_folder_that_holds_a_campaign_is_not_written_over(campaign):
 
 def test_the_largest_number_of_processes_is_allowed():
     command.check_numbers(Namespace(minutes=None, runs=1, seed=None, processes=MOST_PROCESSES))
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)], ids=["INT", "TERM", "KILL"]
+)
+def test_no_worker_outlives_a_campaign_that_is_ended_by_a_signal(tmp_path, number, code):
+    words = ("campaign", "--scenario-family", "cold-npx-race", "--minutes", "60", "--processes", "2")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness", *words, "--save", str(tmp_path / "kept")],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    state = tmp_path / "kept" / "campaign.json"
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not state.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE_SECONDS)  # its stderr ends when no worker holds it any more
+    assert process.returncode == code
+    assert json.loads(state.read_text(encoding="utf-8"))["runs"] >= command.BATCH_RUNS

@@ -172,7 +172,7 @@ import sys
 sys.path.insert(0, {sources!r})
 from pathlib import Path
 from harness.canary.running import measure
-from harness.cli.canary import ended_by_signals
+from harness.cli.interrupting import ended_by_signals
 from harness.cli.ending import Ending
 from scenarios.units.canary_toys import asking, claim, toy
 

@@ -147,7 +147,7 @@ def test_every_id_is_found_by_the_kind_that_it_is_of():
         ("reconcile-survives-relaunch", ("variants chains.nothing_is_adopted", "scenarios deploy-restart-stale-token")),
         ("codex@0.169.0", ("version of a runtime", "others server_name_pattern", "gate --runtime codex@0.169.0")),
         ("token-chain", ("family of scenarios", "adopted: the orchestrator takes over")),
-        ("first-requests", ("probe of the canary", "claims codex.wait.optional")),
+        ("required-first", ("probe of the canary", "claims codex.wait.optional")),
         ("refresh", ("area of ", "status done")),
         ("startup-timeout.normalize", ("operation of the test vectors", "startup-timeout-integer-5-600: ")),
     ],
