@@ -31,6 +31,7 @@ from harness.scenario.chain_notes import (
     Watched,
     is_later,
 )
+from harness.scenario.desk import tabs
 from harness.scenario.duties import Look, duty, seeker_of, seen_in_time
 from harness.scenario.mishaps import befell
 from harness.scenario.naming import OPERATOR, plain
@@ -50,7 +51,7 @@ from harness.world.sites import origin
 HELPER = "mcp-keyring-helper"
 HELPER_SECONDS = 2.0
 """How long the keyring's helper has for its answer (reconcile-pi-probe-two-second-bound)."""
-RETIRED, AUTHORIZES, WEB = "credential.retired", "step.authorize", "web"
+RETIRED = "credential.retired"
 NOTHING = 0
 
 KNEW, NEVER_LOOKED = "it had read the fresher one", "it had not looked"
@@ -225,8 +226,8 @@ class Monitor:
         jobs = self.stage.jobs
         if who in jobs:
             return jobs[who]
-        asked = (event.details.get("session") for event in self.stage.events if event.name == AUTHORIZES)
-        named = next(reversed(list(asked)), None) if plain(who) == WEB else None
+        _, page = tabs(self.stage.events).get(who, (0, {}))
+        named = page.get("session")
         return next((job for name, job in reversed(list(jobs.items())) if named and plain(name) == named), None)
 
     def _knew(self, chain: Chain, read: Held) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -16,8 +16,10 @@ from harness.reference.oauth.settings import OAuthSettings
 from harness.reference.oauth.web import Answer, OAuthDeps, callback, complete, initiate
 from harness.scenario.model import HOME, Authorize, Scenario
 from harness.world import World
+from harness.world.model import Event
 
 WEB, CRON = "web", "cron"
+AUTHORIZES = "step.authorize"
 ACTORS = (WEB, CRON)
 NOT_DONE = 1
 ROTATE_ACCOUNT = "rotate-account"
@@ -42,6 +44,15 @@ class WebJob(NamedTuple):
     def actor(self) -> str:
         """What it is called."""
         return WEB
+
+
+def tabs(events: Iterable[Event]) -> dict[str, tuple[int, Mapping[str, Any]]]:
+    """The tabs of a run by their actors: the number of the event by which each was opened, and what that tells.
+
+    Each click opens one, and they are numbered as they were clicked.
+    """
+    clicks = [(number, event.details) for number, event in enumerate(events) if event.name == AUTHORIZES]
+    return {WEB if at == 1 else f"{WEB}#{at}": click for at, click in enumerate(clicks, 1)}
 
 
 class CronJob(NamedTuple):

@@ -13,7 +13,7 @@ from fake_servers.oauth.answers import OK
 from harness.reference.credentials.row import Credential, credential_of
 from harness.reference.credentials.state import state_at
 from harness.reference.session.rows import degraded
-from harness.scenario.desk import WEB
+from harness.scenario.desk import tabs
 from harness.scenario.model import Provide
 from harness.scenario.session_runs import last_runs
 from harness.scenario.theatre import Evidence
@@ -142,20 +142,15 @@ def wrong_with_offer(stage: Evidence, launch: Launch, server: str, rows: Rows) -
 
 
 def is_authorized_since(stage: Evidence, launch: Launch, server: str) -> bool:
-    """Whether a person has authorized a server from the page of the session since that launch.
-
-    Each click opens a tab, an actor of its own, and they are numbered as they were clicked.
-    """
+    """Whether a person has authorized a server from the page of the session since that launch."""
     page = {"session": launch.session, "server": server}
-    clicks, tabs = 0, set[str]()
-    for number, event in enumerate(stage.events):
-        if event.name == "step.authorize":
-            clicks += 1
-            if number >= launch.event and page.items() <= event.details.items():
-                tabs.add(WEB if clicks == 1 else f"{WEB}#{clicks}")
-        elif event.name == "oauth.completed" and event.actor in tabs and event.details.get("server") == server:
-            return True
-    return False
+    opened = {
+        tab for tab, (at, told) in tabs(stage.events).items() if at >= launch.event and page.items() <= told.items()
+    }
+    return any(
+        event.name == "oauth.completed" and event.actor in opened and event.details.get("server") == server
+        for event in stage.events
+    )
 
 
 def is_told_too_long(stage: Evidence, row: Credential) -> bool:

@@ -15,7 +15,7 @@ from harness.reference.session.jobs import TABLE as JOBS
 from harness.reference.session.selection_edit import edit_selection
 from harness.scenario import model
 from harness.scenario.authorization import changes
-from harness.scenario.desk import CronJob, WebJob, settings_of
+from harness.scenario.desk import AUTHORIZES, CronJob, WebJob, settings_of
 from harness.scenario.model import CLONES, HOME, Scenario
 from harness.scenario.naming import OPERATOR, is_match, is_meant, session_of
 from harness.scenario.runtimes import CODEX, runtime_programs
@@ -167,7 +167,7 @@ class Operator:
     async def _without_a_session(self, world: World, action: model.Authorize | model.RunJob | model.Provide) -> None:
         match action:
             case model.Authorize(server=server, session=session):
-                world.events.emit("step.authorize", server=server, session=session or "")
+                world.events.emit(AUTHORIZES, server=server, session=session or "")
                 settings = settings_of(self.scenario)
                 job: WebJob | CronJob = WebJob(
                     action, dict(self.catalog), self.scenario.secrets, settings, self._environment

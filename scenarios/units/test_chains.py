@@ -214,8 +214,8 @@ def test_whoever_completes_a_consent_looks_where_its_session_would():
     scene = rotated(CLAUDE)
     scene.jobs |= {"T": Session(Runtime("claude")), "S": Session(Runtime("pi")), "S#2": Session(Runtime("pi"))}
     scene.tell("operator", "step.authorize", {"server": "a", "session": "S"})
-    assert scene.present(1, "web") == ("", holes.OTHER_RUNTIME)
     scene.tell("operator", "step.authorize", {"server": "a", "session": "T"})
+    assert scene.present(1, "web") == ("", holes.OTHER_RUNTIME)
     assert scene.present(1, "web#2") == ("it had not looked", "")
 
 

@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from fake_runtimes.loaded import LoadedServer
+from harness.gate.battery.sessions import tool_names
 from harness.gate.battery.spawning import Spawn
 from harness.reference.prepare.request import CONFIG_FILES
 from harness.world.model import Event
@@ -117,9 +119,31 @@ def seen(spawn: Spawn, name: str, requests: Sequence[Event]) -> Seen:
             state, text = STATES[event.name], str(event.details.get("text") or "")
             at = event.at_seconds - spawn.started_seconds
             told.append(number)
-    tool = spawn.session.names.get(name)
-    offered = tuple(tool in event.details["tools"] for event in requests)
+    offered = tuple(is_offered(spawn, name, event) for event in requests)
     return Seen(state, text, at, offered, answered, tuple(told))
+
+
+def is_offered(spawn: Spawn, name: str, request: Event) -> bool:
+    """Whether a request carries a server's tool, by its name among all or by that among those that are there.
+
+    Codex names servers that read alike by what else is there, so that a failure of one gives another name to the other.
+    """
+    tools = request.details["tools"]
+    if spawn.session.names.get(name) in tools:
+        return True
+    there = connected(spawn, request)
+    return name in there and tool_names(spawn.session.runtime, there.values()).get(name) in tools
+
+
+def connected(spawn: Spawn, request: Event) -> dict[str, LoadedServer]:
+    """The servers that have connected when a model request leaves."""
+    there = set()
+    for event in spawn.events:
+        if event is request:
+            break
+        if event.name == "server.connected" and event.actor == spawn.run_of_runtime.name:
+            there.add(event.details["server"])
+    return {name: server for name, server in spawn.session.servers.items() if name in there}
 
 
 # --- outputs

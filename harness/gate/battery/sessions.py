@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fake_runtimes import runtimes as fakes
@@ -101,9 +101,9 @@ def environment(runtime: Runtime, catalog: Mapping[str, Any], written: Written) 
     return codex_spawn(PARENT, {}, HOME) if runtime.family == "codex" else pi_spawn(PARENT, {})
 
 
-def tool_names(runtime: Runtime, servers: Sequence[LoadedServer]) -> dict[str, str]:
+def tool_names(runtime: Runtime, servers: Collection[LoadedServer]) -> dict[str, str]:
     """The runtime's name of each server's tool."""
-    offered = fakes.offered(runtime.profile, {server.name: (TOOL,) for server in servers}, servers)
+    offered = fakes.offered(runtime.profile, {server.name: (TOOL,) for server in servers}, tuple(servers))
     return {server: name for (server, _), name in offered.names.items()}
 
 
