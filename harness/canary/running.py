@@ -209,7 +209,7 @@ def _run_all(jobs: Sequence[Job], folder: Path, workers: int, tell: Tell) -> lis
             if now - told >= TELL_SECONDS and (waiting or running):
                 told = now
                 names = ", ".join(f"{each.job.subject.label} {each.job.probe.name}" for each in running)
-                tell(f"{len(over)} of {len(jobs)} probes; now {names}")
+                tell(f"{len(over)} of {len(jobs)} probes{f'; now {names}' if names else ''}")
     finally:
         _end(running)
     return over

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from harness.cli.output import deliver, targets_of
 from harness.errors import UserInputError
 from harness.scenario.hints import meant
-from harness.scenario.library import load_all
+from harness.scenario.library import load_all, shipped
 from harness.scenario.model import Scenario
 from harness.scenario.rendering import list_document
 
@@ -19,6 +19,8 @@ def run(arguments: argparse.Namespace) -> int:
     targets = targets_of(arguments.format)
     every = load_all()
     scenarios = [each for each in every if not arguments.words or any(is_about(each, word) for word in arguments.words)]
+    if not scenarios:
+        scenarios = [each for each in every if any(is_written(each, word) for word in arguments.words)]
     if not scenarios:
         known = {text for each in every for text in texts(each)} - {each.title for each in every}
         near = next(filter(None, (meant(word, known) for word in arguments.words)), "")
@@ -37,6 +39,11 @@ def is_about(scenario: Scenario, word: str) -> bool:
     """Whether a word is in anything by which a scenario is known; a dash is as good as an underscore."""
     wanted = folded(word)
     return any(wanted in folded(text) for text in texts(scenario))
+
+
+def is_written(scenario: Scenario, word: str) -> bool:
+    """Whether a word stands anywhere in its file: what servers print, what is answered, what an old bug shows."""
+    return folded(word) in folded(shipped()[scenario.id].read_text(encoding="utf-8"))
 
 
 def texts(scenario: Scenario) -> tuple[str, ...]:

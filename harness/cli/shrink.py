@@ -119,6 +119,7 @@ def shrink(choice: Choice, small: Path, rule: Rule, seconds: float) -> Result:
         shrunk.failure,
         is_over=over(max(began + seconds, time.monotonic() + seconds / 3)),
         accepts=is_right,
+        cost=shrunk.cost,
     )
     proposal = search.run()
     scenario = ""
@@ -154,7 +155,8 @@ def lines(result: Result) -> Iterator[str]:
     """The report as text."""
     shrunk, proposal = result.shrunk, result.proposal
     before, after = shrunk.before, shrunk.after
-    yield f"keeps  {shrunk.failure.signature}"
+    lost = f", and the chain that is lost by {' and '.join(sorted(shrunk.cost))}" if shrunk.cost else ""
+    yield f"keeps  {shrunk.failure.signature}{lost}"
     yield from (f"  not kept   {each}" for each in result.others)
     if result.others:
         yield "             (--keep RULE or --keep WHO keeps another one)"
@@ -220,6 +222,7 @@ def document(result: Result) -> dict[str, Any]:
         "schema": SCHEMA,
         "signature": shrunk.failure.signature._asdict(),
         "not_kept": [each._asdict() for each in result.others],
+        "chains_lost": sorted(shrunk.cost),
         "runtime": shrunk.failure.runtime,
         "variant": shrunk.failure.variant,
         "minimal": shrunk.failure.minimal,

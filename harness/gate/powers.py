@@ -27,8 +27,11 @@ PERMISSIONS = frozenset(
 RESTRAINTS = frozenset({"--read-only", "--readonly", "--access-mode=restricted", "--sandbox", "--safe-mode"})
 """Arguments that keep a server from something: to lose one is to gain power."""
 
-CODE_BEFORE_MAIN = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH"})
-"""Variables by which other code is loaded into the server."""
+CODE_BEFORE_MAIN = frozenset(
+    {"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "PATH", "NODE_OPTIONS", "NODE_PATH"}
+    | {"PYTHONPATH", "PYTHONHOME", "BASH_ENV", "RUBYOPT", "PERL5OPT", "JAVA_TOOL_OPTIONS"}
+)
+"""Variables by which other code is loaded, or another program found."""
 UNCHECKED_TLS = ("NODE_TLS_REJECT_UNAUTHORIZED", "0")
 
 
@@ -43,7 +46,7 @@ def powers(entry: Mapping[str, Any]) -> tuple[str, ...]:
     env = entry.get("env")
     for name, value in env.items() if isinstance(env, dict) else ():
         if name in CODE_BEFORE_MAIN:
-            found.append(f"{name}, which loads other code into the server")
+            found.append(f"{name}, which decides what code runs")
         elif (name, value) == UNCHECKED_TLS:
             found.append("TLS without a check of the certificate")
     return tuple(dict.fromkeys(found))

@@ -23,6 +23,9 @@ _BRACKETS_AND_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
+CONFLICT_MARKERS = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
+"""How lines begin that a merge leaves where two changes meet."""
+
 Pointer = tuple[str | int, ...]
 """The path to a value: object keys and list positions, outermost first."""
 
@@ -186,6 +189,14 @@ def _integer(literal: str) -> int:
     return int(literal)
 
 
+def _what_to_do(text: str, line: int) -> str:
+    """How a text becomes JSON that breaks off in that line."""
+    here = text.split("\n")[line - 1]
+    if here.startswith(CONFLICT_MARKERS):
+        return "This line is a marker of a merge conflict: resolve it first."
+    return "Comments and trailing commas are not JSON either."
+
+
 def _load(name: str, text: str) -> Any:
     try:
         tree = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_integer)
@@ -195,7 +206,7 @@ def _load(name: str, text: str) -> Any:
             file=name,
             line=error.lineno,
             column=error.colno,
-            fix="Comments and trailing commas are not JSON either.",
+            fix=_what_to_do(text, error.lineno),
         ) from None
     except _NotJSONError as error:
         raise UserInputError(f"not JSON: {error}", file=name, fix="Write a plain number, or a string.") from None

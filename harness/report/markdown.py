@@ -15,7 +15,7 @@ from harness.gate.model import Change, Finding
 from harness.report.formats import RuleLookup, report_format
 from harness.report.markdown_text import block, code, code_in_table, plain
 from harness.report.run import Run, gather
-from harness.report.safety import shorten
+from harness.report.safety import NO_NAME, shorten
 from harness.report.summary import KNOWN_OF_RUNTIMES, caution, faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, Row, Table, cells_of, column_names, entry_table, needs_of
 
@@ -182,7 +182,7 @@ def _cells(*cells: str) -> str:
 
 
 def _name(text: str) -> str:
-    return code_in_table(shorten(text, _LONGEST_NAME))
+    return code_in_table(shorten(text, _LONGEST_NAME) or NO_NAME)
 
 
 def _diff(change: Change, runtime: str) -> str:

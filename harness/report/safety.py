@@ -55,6 +55,10 @@ def pad(text: str, width: int) -> str:
     return text + " " * (width - display_width(text))
 
 
+NO_NAME = '""'
+"""How an empty name is shown."""
+
+
 def shorten(text: str, limit: int) -> str:
     """`text` cut in the middle to at most `limit` characters, so that both ends stay readable."""
     if len(text) <= limit:

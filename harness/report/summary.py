@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.gate.model import Finding
 from harness.report.run import Run
-from harness.report.safety import count, shorten, visible
+from harness.report.safety import NO_NAME, count, shorten, visible
 
 _LONGEST_REASON = 60
 _MAXIMUM_ALLOWANCES = 3
@@ -64,13 +64,16 @@ def faults_tried(run: Run) -> str:
     if tried is None:
         return ""
     if not tried.spawns:
-        return "no fault was simulated: no entry comes up anywhere"
+        nobody = "no entry comes up anywhere" if run.finished.judged else "no entry was judged"
+        return f"no fault was simulated: {nobody}"
     low, high = tried.kinds
     kinds = count(high, "kind") if low == high else f"{low} to {count(high, 'kind')}"
     whom = count(tried.entries, "entry", "entries")
     if tried.shapes is not None:
         whom = f"{count(tried.shapes, 'shape')} of {whom} (every other entry once)"
     size = f"{kinds} x {whom} x {count(tried.runtimes, 'runtime')}"
+    if tried.shapes is None and tried.spawns < low * tried.entries * tried.runtimes:
+        size += ", where they start"
     starts = f"{count(tried.spawns, 'simulated start')} with one fault each ({size})"
     failed = tried.spawns - tried.survived
     others = "no other entry was ever hurt"
@@ -136,5 +139,5 @@ def _where(run: Run, finding: Finding) -> str:
 
 
 def short(name: str) -> str:
-    """A name that someone else chose, on one line and of bounded length."""
-    return shorten(visible(name), _LONGEST_NAME)
+    """A name that someone else chose, on one line and of bounded length; one that is empty is seen to be."""
+    return shorten(visible(name), _LONGEST_NAME) or NO_NAME

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from harness.gate.model import Judgement, Need, Outcome, State
-from harness.report.safety import shorten, visible
+from harness.report.safety import NO_NAME, shorten, visible
 
 MAXIMUM_ROWS = 50
 """More rows than that are cut, plain ones first."""
@@ -132,7 +132,7 @@ def _families(names: Sequence[str]) -> list[tuple[str, int]]:
 def _labels(families: Iterable[tuple[str, list[str]]]) -> Iterable[tuple[str, int]]:
     for first_word, names in families:
         if len(names) < _SMALLEST_FAMILY or not first_word:
-            yield from ((shorten(visible(name), LONGEST_LABEL), 1) for name in names)
+            yield from ((shorten(visible(name), LONGEST_LABEL) or NO_NAME, 1) for name in names)
             continue
         word = shorten(visible(first_word), LONGEST_LABEL // 3)
         has_bare = first_word in names

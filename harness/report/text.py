@@ -9,7 +9,7 @@ from harness.gate.events import Event
 from harness.gate.model import Change, Finding
 from harness.report.formats import RuleLookup, report_format
 from harness.report.run import Run, gather
-from harness.report.safety import display_width, pad, shorten, visible
+from harness.report.safety import NO_NAME, display_width, pad, shorten, visible
 from harness.report.summary import KNOWN_OF_RUNTIMES, caution, faults_tried, heading, runtime_facts, sentence, verdict
 from harness.report.table import MAXIMUM_NAMES, NO_NEED, Row, Table, entry_table
 from harness.report.wrapping import width, wrapped
@@ -138,7 +138,7 @@ def _changes(changes: Sequence[Change]) -> Iterator[str]:
     if not changes:
         return
     yield "  WHAT THIS CHANGE DOES"
-    names = [shorten(visible(change.entry), width() // 2) for change in changes[:MAXIMUM_CHANGES]]
+    names = [shorten(visible(change.entry), width() // 2) or NO_NAME for change in changes[:MAXIMUM_CHANGES]]
     name_width = min(max(map(display_width, names)), _WIDEST_CHANGE_NAME)
     for change, name in zip(changes, names, strict=False):
         head = f"    {CHANGE_SIGNS.get(change.kind, '?')} {pad(name, name_width)} "

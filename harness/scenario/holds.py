@@ -17,7 +17,7 @@ from harness.scenario.failure import Failure
 from harness.scenario.naming import OPERATOR, plain
 from harness.scenario.production import Report, play
 from harness.scenario.shrinking import OutOfTime
-from harness.scenario.signature import signatures
+from harness.scenario.signature import falls_alike
 from harness.scenario.trees import Tree, fits
 from harness.world.model import Calm, Decision, Decisions, Event, Listed
 from harness.world.model.decisions import FAULT, START
@@ -52,7 +52,7 @@ class Candidate(NamedTuple):
 
 class Search:
     """Looks for a proposal. `is_over` tells when to stop; `accepts` may refuse a tree that fails (as when the right
-    rule does not pass on it).
+    rule does not pass on it), `cost` names the accepted holes that have to cost a chain in it.
     """
 
     def __init__(
@@ -61,8 +61,9 @@ class Search:
         *,
         is_over: Callable[[], bool],
         accepts: Callable[[Tree], bool] = lambda _: True,
+        cost: frozenset[str] = frozenset(),
     ) -> None:
-        self.failure, self.is_over, self.accepts = failure, is_over, accepts
+        self.failure, self.is_over, self.accepts, self.cost = failure, is_over, accepts, cost
         self.runs = 0
         self.shows = ""
 
@@ -102,7 +103,7 @@ class Search:
         return play(scenario, self.failure.runtime, decisions, seed=self.failure.seed, notes_points=notes_points)
 
     def _fails(self, report: Report | None) -> bool:
-        return report is not None and self.failure.signature in signatures(report)
+        return report is not None and falls_alike(report, self.failure.signature, self.cost)
 
     def _is_enough(self, tree: Tree) -> bool:
         report = self._play(tree, Calm())

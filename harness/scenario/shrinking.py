@@ -15,7 +15,7 @@ from harness.scenario.draws import Draws
 from harness.scenario.failure import Failure, failure_of, nonzero
 from harness.scenario.parts import SAID_ABOUT_FILES, groups, parts, runs, size
 from harness.scenario.production import Report, play
-from harness.scenario.signature import Signature, signatures
+from harness.scenario.signature import EXPECTATION, Signature, chains_lost, falls_alike, signatures
 from harness.scenario.trees import Tree, fits
 from harness.world.model import Calm, Decision, Decisions, Listed, Seeded
 
@@ -35,12 +35,15 @@ class Progress(NamedTuple):
 
 
 class Shrunk(NamedTuple):
-    """What is left. `failure.minimal` tells whether the end was reached."""
+    """What is left. `failure.minimal` tells whether the end was reached; `cost` names the accepted holes that cost a
+    chain in its run as in the one that was made smaller.
+    """
 
     failure: Failure
     runs: int
     before: Progress
     after: Progress
+    cost: frozenset[str] = frozenset()
 
 
 class OutOfTime(Exception):  # noqa: N818 - the expected end of a short budget
@@ -83,6 +86,9 @@ class Shrinker:
 
     `accepts` may refuse a smaller scenario (or these choices of it) that fails: where the right rule falls too, it
     says nothing of the wrong one any more (a premise of what it expects was taken away).
+
+    Without a wrong rule an expectation that something happens falls wherever nothing does. Where the run lost token
+    chains, that is what it came of: they stay lost.
     """
 
     def __init__(
@@ -97,6 +103,7 @@ class Shrinker:
         self.failure, self.is_over, self.tell, self.keep, self.accepts = failure, is_over, tell, keep, accepts
         self.tree: Tree = failure.scenario
         self.values: list[int] = [decision.value for decision in failure.decisions]
+        self.cost: frozenset[str] = frozenset()
         self.runs = 0
         self.best = failure
         self.steps = 0
@@ -106,6 +113,8 @@ class Shrinker:
         report = self._fails(self.tree, Listed(self.values))
         if report is None:
             raise DoesNotFailError(str(self.failure.signature))
+        if self.failure.signature.kind == EXPECTATION and self.failure.variant is None:
+            self.cost = chains_lost(report)
         self._take(self.tree, report)
         before = self._progress()
         minimal = False
@@ -116,7 +125,7 @@ class Shrinker:
             minimal = False
         self.best = self.best._replace(minimal=minimal)
         self.keep(self.best)
-        return Shrunk(self.best, self.runs, before, self._progress())
+        return Shrunk(self.best, self.runs, before, self._progress(), self.cost)
 
     def _until_nothing_changes(self) -> bool:
         while self._cut_parts() | self._calm_choices():
@@ -136,7 +145,7 @@ class Shrinker:
         if self.runs % PROGRESS_RUNS == 0:
             self.tell(self._progress())
         report = play(scenario, self.failure.runtime, decisions, seed=self.failure.seed)
-        return report if self.failure.signature in signatures(report) else None
+        return report if falls_alike(report, self.failure.signature, self.cost) else None
 
     def _take(self, tree: Tree, report: Report) -> None:
         """This is the failure from now on. A calm run asked nobody: it is written down with its choices, all zero."""

@@ -65,6 +65,16 @@ def signatures(report: Report) -> tuple[Signature, ...]:
     return tuple(_fallen(report))
 
 
+def chains_lost(report: Report) -> frozenset[str]:
+    """The accepted holes that cost a run a token chain."""
+    return frozenset(name for name, walked in report.holes.items() if walked.lost)
+
+
+def falls_alike(report: Report, kept: Signature, cost: frozenset[str]) -> bool:
+    """Whether the same falls in a run, and the holes of `cost` have cost it a chain."""
+    return kept in signatures(report) and cost <= chains_lost(report)
+
+
 def _fallen(report: Report) -> Iterator[Signature]:
     verdict = report.verdict.value
     for finding in report.invariants:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from harness.gate.battery.course import Trouble
+from harness.gate.battery.judging import HURT, Hurt
 from harness.gate.battery.kinds import KINDS, NPX, REMOTE, STDIO, kinds_for
-from harness.gate.battery.proof import proof_of
+from harness.gate.battery.proof import proof_of, strikes_others
 from harness.gate.battery.results import QUICK_ENTRIES, Mode
+from harness.gate.battery.sessions import prepare_session
 from harness.scenario.production import play
 from harness.scenario.reading import read_scenario
 from harness.scenario.verdicts import Verdict
 from scenarios.benchmarks.catalogs import entries
 from scenarios.units.battery_run import LOCAL, PACKAGE, rules_of, tried
 from scenarios.units.battery_run import REMOTE as REMOTE_ENTRY
+from scenarios.units.gate_run import context_of
 
 SHARED_CACHE = {"NPM_CONFIG_CACHE": "/shared/cache"}
 KEY_IN_URL = {"type": "streamable-http", "url": "https://keyed.example.com/mcp?key=${KEYED_KEY}"}
@@ -102,6 +106,27 @@ def test_the_scenario_of_a_finding_shows_it_when_it_is_played(tree, runtime, rul
     assert report.verdict is Verdict.FAIL
     assert proof.events
     assert max(proof.events, default=0) < len(report.events)
+
+
+@pytest.mark.parametrize("runtime", ["claude", "codex", "pi"])
+def test_a_tool_that_is_named_anew_as_its_namesake_fails_is_no_loss(runtime):
+    tree = {"a-b": PACKAGE, "a_b": {**PACKAGE, "args": ["-y", "other@1.0.0"]}}
+    assert rules_of(tried(tree, runtimes=[runtime])) == set()
+
+
+def test_no_scenario_is_offered_whose_fault_strikes_the_one_who_is_hurt():
+    tree = {"one": PACKAGE, "two": {**PACKAGE, "args": ["-y", "other@1.0.0"]}, "three": LOCAL}
+    session = prepare_session(context_of(tree, runtimes=["codex"]).runtimes[0], tree, {})
+    assert session is not None
+
+    def proof(kind: str, other: str) -> bool:
+        struck = next(each for each in KINDS if each.name == kind)
+        hurt = Hurt(HURT, other, "loses its tools, which are never offered")
+        return proof_of(Trouble("one", session.runtime, struck, hurt, session)) is not None
+
+    assert not proof("no-program", "two")
+    assert not proof("not-executable", "two")
+    assert not strikes_others(Trouble("one", session.runtime, KINDS[0], Hurt(HURT, "three", ""), session))
 
 
 def test_a_big_catalog_is_tried_by_shape_and_every_entry_is_struck_once():

@@ -49,6 +49,17 @@ def test_the_text_says_what_was_tried_and_what_the_runtimes_do(gate):
     assert "179" not in words
 
 
+def test_an_entry_that_starts_on_two_runtimes_is_not_said_to_be_struck_on_three(gate):
+    _, out, _ = gate({"figma": {**SOUND["remote"], "type": "sse"}})
+    words = " ".join(out.split())
+    assert "20 simulated starts with one fault each (10 kinds x 1 entry x 3 runtimes, where they start)" in words
+
+
+def test_where_no_entry_was_judged_none_is_said_to_come_up_nowhere(gate):
+    assert "no fault was simulated: no entry was judged" in gate({})[1]
+    assert "no fault was simulated: no entry comes up anywhere" in gate({"a": {**SOUND["remote"], "url": ""}})[1]
+
+
 def test_nothing_is_tried_when_the_battery_is_off(gate):
     code, out, _ = gate(SOUND, "--battery", "off", "--format", "json")
     assert (code, report(out)["battery"]) == (0, None)

@@ -149,7 +149,7 @@ def test_reports_look_as_they_did(name, run, snapshot):
 def test_the_text_is_narrow_and_ends_with_verdict_counts_time_seed_and_exit_code():
     lines = FORMATS["text"](upgrade()).splitlines()
     assert lines[-1].startswith("FAIL  2 broken, 1 failing scenario, ")
-    assert "; fakes: 1 differs, 2 not compared, 1 not modelled, 12 agrees; " in lines[-1]
+    assert "; fakes: 1 differs, 2 not compared, 1 not modelled, 12 agree; " in lines[-1]
     assert lines[-1].endswith("; 97.0 s; seed none; exit 1")
     assert max(map(len, lines[:-1])) <= 100
 
@@ -374,6 +374,13 @@ def test_the_document_fits_its_schema(run):
     report["runtimes"][0]["claims"][0]["surprise"] = 1
     with pytest.raises(jsonschema.ValidationError, match="surprise"):
         validate("canary-report", report)
+
+
+def test_a_scenario_that_fails_where_no_claim_changed_is_what_to_play_next():
+    (one,), (of_upgrade,) = clean().checked, upgrade().checked
+    run = clean()._replace(checked=(one._replace(played=of_upgrade.played),))
+    steps = json.loads(FORMATS["json"](run))["next"]
+    assert [step["command"] for step in steps] == [f"mcp-harness run 498 --runtime {one.label}"]
 
 
 def test_the_document_holds_whole_observations():

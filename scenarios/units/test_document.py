@@ -83,6 +83,8 @@ def test_a_byte_order_mark_is_remembered_and_does_not_shift_columns():
         (b"\xef\xbb\xbf", None, "empty"),
         (b'{"a": 1,}', 1, "not JSON"),
         (b'{"a": 1\n "b": 2}', 2, "not JSON"),
+        (b'{\n<<<<<<< HEAD\n"a": 1}', 2, "This line is a marker of a merge conflict: resolve it first."),
+        (b'{"a": 1,\n=======\n"b": 2}', 2, "merge conflict"),
         (b'{"a": NaN}', None, "NaN is no JSON value"),
         (b'{"a": -Infinity}', None, "-Infinity is no JSON value"),
         (b'{"a": 1e999}', None, "too large"),

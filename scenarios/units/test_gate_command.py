@@ -54,6 +54,13 @@ def test_the_shipped_catalog_passes_with_all_sixteen_entries_judged_on_three_run
     assert "claude@2.1.268 codex@0.146.0 pi@0.84.1+2.32.1 (pinned)" in " ".join(out.split())
 
 
+def test_a_name_that_is_empty_is_seen_to_be(gate):
+    write({"": {"type": "stdio", "command": "/opt/a"}})
+    lines = gate("mcp.json")[1].splitlines()
+    assert any(line.split()[:2] == ['""', "starts"] for line in lines)
+    assert any('MH707 "": no session' in line for line in lines)
+
+
 def test_every_version_of_every_runtime_judges_the_shipped_catalog(gate):
     code, out, _ = gate(str(SHIPPED), "--runtime", "all", "--format", "json")
     assert code == 0

@@ -123,6 +123,10 @@ def test_a_foreign_form_beside_a_nested_default_is_told_as_well():
         ("%TOKEN%", "Windows's", None),
         ("{{TOKEN}}", "a template engine's", "${TOKEN}"),
         ("{{ inputs.token }}", "a template engine's", None),
+        ("$(TOKEN)", "Kubernetes's", "${TOKEN}"),
+        ("${TOKEN", "nobody's", "${TOKEN}"),
+        ("Bearer ${TOKEN", "nobody's", "Bearer ${TOKEN}"),
+        ("${TOKEN:-none", "nobody's", "${TOKEN:-none}"),
     ],
 )
 def test_another_hosts_placeholder_is_told_with_who_expands_it(value, readers, becomes):

@@ -193,6 +193,7 @@ HARMLESS = [
     {"env": {"GOOGLE_APPLICATION_CREDENTIALS": "/secrets/key.json", "PUBLIC_KEY": "abc"}},
     {"headers": {"Authorization": "Bearer ${T}", "X-Team": "acme", "X-API-Key": " "}},
     {"url": "https://user@x.test/mcp?tool_groups=sessions,health_readonly&token=${T}&key=title"},
+    {"env": {"A_TOKEN": "${A_TOKEN", "B_TOKEN": "$(B_TOKEN)"}, "headers": {"Authorization": "Bearer ${T"}},
     {"url": "https://[broken"},
 ]
 

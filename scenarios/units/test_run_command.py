@@ -290,6 +290,8 @@ def test_a_scenario_is_listed_with_the_old_bugs_under_which_it_falls(capsys):
         (["nothing-is-adopted"], "deploy-restart-stale-token"),
         (["no such thing", "reconcile.codex_is_left_out_by_name"], "runtime-rotates"),
         (["pi@0.86.1"], "pi-rotates"),
+        (["dropped at 30 s"], "702"),
+        (["permission denied"], "467"),
     ],
 )
 def test_a_word_finds_the_scenarios_that_it_is_about(capsys, words, found):

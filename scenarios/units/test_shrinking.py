@@ -22,7 +22,7 @@ from harness.scenario.production import play
 from harness.scenario.proposals import incident_text
 from harness.scenario.reading import load_scenario, read_scenario
 from harness.scenario.shrinking import DoesNotFailError, Progress, Shrinker
-from harness.scenario.signature import alike, signatures
+from harness.scenario.signature import alike, chains_lost, signatures
 from harness.scenario.trees import fits
 from harness.scenario.variants import find_variant, in_place
 from harness.scenario.verdicts import Verdict
@@ -251,6 +251,46 @@ def test_a_hold_names_a_point_without_folders_and_drawn_names(label, glob):
     assert anywhere(label) == glob
 
 
+LOST_LAST_NIGHT = """
+schema = 1
+id = "lost"
+title = "The answer to a refresh is lost, and the next session has no tickets"
+runtime = "claude"
+app_host = "zimmer.example.com"
+catalog.tickets = { type = "streamable-http", url = "https://tickets.test/mcp" }
+server.tickets.protected_by = "desk-as"
+
+[authorization.desk-as]
+answers = { token = ["ok", "drop-after"] }
+
+[[step]]
+authorize = "tickets"
+
+[[step]]
+advance = 90000
+
+[[step]]
+start = "S"
+turns = [{ seconds = 5 }, { calls = [{ server = "tickets", tool = "echo" }] }]
+
+[[expect]]
+event = "tool.call"
+where = { server = "tickets", ok = true }
+"""
+
+
+def test_what_falls_since_a_chain_was_lost_is_made_small_with_the_loss():
+    failure = failure_of(play(read_scenario(LOST_LAST_NIGHT), "claude"))
+    shrunk = Shrinker(failure, is_over=never).run()
+    assert shrunk.failure.minimal
+    assert shrunk.cost == {"answer-lost"}
+    assert size(shrunk.failure.scenario) < size(failure.scenario)
+    assert chains_lost(replay(shrunk.failure).report) == {"answer-lost"}
+    proposal = Search(shrunk.failure, is_over=never, cost=shrunk.cost).run()
+    assert proposal is not None
+    assert Search(shrunk.failure, is_over=never, cost=frozenset({"no-such-hole"})).run() is None
+
+
 # --- the command
 
 
@@ -420,6 +460,16 @@ def test_another_of_what_fell_can_be_kept_and_lies_beside_the_first(shrink, two_
     assert (code, out.splitlines()[0]) == (0, "keeps  fail: a is failed on T a (not-started)"), (
         "it goes on with what was chosen"
     )
+
+
+def test_the_report_names_the_holes_that_still_cost_a_chain(shrink, tmp_path):
+    failure = failure_of(play(read_scenario(LOST_LAST_NIGHT), "claude"))
+    (tmp_path / "lost.failure.toml").write_text(failure_text(failure), encoding="utf-8")
+    kept = f"keeps  {failure.signature}, and the chain that is lost by answer-lost"
+    assert shrink("lost.failure.toml")[1].splitlines()[0] == kept
+    document = json.loads(shrink("lost.failure.toml", "--format", "json")[1])
+    validate("shrink-report", document)
+    assert document["chains_lost"] == ["answer-lost"]
 
 
 def test_to_keep_what_did_not_fall_is_refused_with_what_did(shrink, two_fall):

@@ -36,7 +36,7 @@ class Proof(NamedTuple):
 def proof_of(trouble: Trouble) -> Proof | None:
     """The file, or None where a scenario cannot show it."""
     expected = list(expectations(trouble))
-    if not expected or is_of_one_package(trouble):
+    if not expected or is_of_one_package(trouble) or strikes_others(trouble):
         return None
     name = file_stem(trouble)
     text = toml_text(_without_none(scenario_tree(trouble, name, expected)), comment(trouble))
@@ -57,6 +57,18 @@ def is_of_one_package(trouble: Trouble) -> bool:
     if trouble.kind is None or trouble.kind.install == CORRUPT or struck is None or other is None:
         return False
     return bool(set(packages_of(struck)) & set(packages_of(other)))
+
+
+def strikes_others(trouble: Trouble) -> bool:
+    """Whether the scenario's fault would strike the one who is hurt as well: one at a program's start is everybody's
+    who starts that program, and npx that is not there is there for nobody.
+    """
+    servers = trouble.session.servers
+    struck = servers.get(trouble.entry)
+    if trouble.kind is None or not trouble.kind.spawn or struck is None:
+        return False
+    hurt = {trouble.hurt.other} if trouble.hurt.other else set(servers) - {trouble.entry}
+    return any(servers[name].command == struck.command for name in hurt & set(servers))
 
 
 def proving(report: Report) -> tuple[int, ...] | None:

@@ -227,6 +227,8 @@ SPELLINGS = (
     Spelling(re.compile(r"(?<!\$)(?<!\{)\{env:([A-Za-z_][A-Za-z0-9_]*)\}"), "Pi and OpenCode", on_pi=True),
     Spelling(re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}"), "a template engine's"),
     Spelling(re.compile(r"(?<![\w$\\%}])\$([A-Z_][A-Z0-9_]*)(?![\w:])"), "Gemini's and a shell's", certain=False),
+    Spelling(re.compile(r"\$\(([A-Z_][A-Z0-9_]*)\)"), "Kubernetes's"),
+    Spelling(re.compile(r"\$\{([A-Z_][A-Z0-9_]*(?::-[^}]*)?)(?![^}]*\})"), "nobody's"),
     Spelling(re.compile(r"%([A-Z_][A-Z0-9_]{2,})%(?![0-9A-Fa-f]{2})"), "Windows's", certain=False),
 )
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "cmd", "cmd.exe", "powershell", "pwsh"})
@@ -239,9 +241,9 @@ SHELL_FIELDS = ("args", "command")
     "another host's placeholder",
     why=(
         "Hosts spell variables differently: $VAR (Gemini), {env:VAR} and $env:VAR (Pi), %VAR% (Windows), {{VAR}}"
-        " (templates). The catalog knows ${VAR} alone. Any other form counts as plain text: it is sent to the"
-        " server as it is written, except where one runtime expands it itself, from its own environment, and the"
-        " others do not."
+        " (templates), $(VAR) (Kubernetes). The catalog knows ${VAR} alone. Any other form, and one whose brace is"
+        " never closed, counts as plain text: it is sent to the server as it is written, except where one runtime"
+        " expands it itself, from its own environment, and the others do not."
     ),
     fix="Write ${VAR}.",
 )
@@ -267,6 +269,7 @@ def is_for_a_shell(view: EntryView, at: Pointer) -> bool:
 
 def spelling_message(context: Context, at: Pointer, spelling: Spelling, written: str) -> str:
     """Who expands the spelling, and what the others send."""
+    written = written.partition(":-")[0]
     pi, others = labels(context, "pi"), labels(context, "claude", "codex")
     literal = "the server gets it as written"
     if spelling.on_pi and pi:

@@ -129,7 +129,11 @@ def other_publisher(comparison: Comparison) -> Iterator[Hit]:
     if new is not None and is_other_publisher(old, new):
         was = "it ran nothing" if old is None else code_text(old.kind, old.names)
         inline = old is not None and (old.kind, old.names) == (new.kind, new.names)
-        text = f"the {new.kind} is another one" if inline else f"runs {code_text(new.kind, new.names)}; before, {was}"
+        text = (
+            f"{the_kind(new.kind)} is another one"
+            if inline
+            else f"runs {code_text(new.kind, new.names)}; before, {was}"
+        )
         yield Hit(program_place(comparison), f"{text}: not a new version but other code.", subject="code")
     fresh = sorted(sources(after.fields) - sources(before.fields))
     if fresh:
@@ -141,7 +145,12 @@ def other_publisher(comparison: Comparison) -> Iterator[Hit]:
 
 def code_text(kind: str, names: tuple[str, ...]) -> str:
     """`npm package @scope/name`."""
-    return f"the {kind} {cut(' + '.join(map(argument_text, names)), LONGEST_ADDRESS)}".rstrip()
+    return f"{the_kind(kind)} {cut(' + '.join(map(argument_text, names)), LONGEST_ADDRESS)}".rstrip()
+
+
+def the_kind(kind: str) -> str:
+    """`the npm package`: a kind of code with its article."""
+    return f"the {kind.removeprefix('a ')}"
 
 
 def program_place(comparison: Comparison) -> Pointer:

@@ -262,11 +262,18 @@ def fakes(checked: Checked) -> str:
     compared = checked.with_likeness(Likeness.AGREES, Likeness.DIFFERS)
     agree = len(checked.with_likeness(Likeness.AGREES))
     others = [
-        f"{number} {likeness.value}"
+        likeness_words(likeness, number)
         for likeness in (Likeness.DIFFERS, Likeness.NOT_MODELLED, Likeness.NOT_COMPARED)
         if (number := len(checked.with_likeness(likeness)))
     ]
     return f"{agree}/{len(compared)} claims agree with the fake{''.join(f'; {each}' for each in others)}"
+
+
+def likeness_words(likeness: Likeness, number: int) -> str:
+    """`1 differs`, `12 agree`, `2 not compared`."""
+    word = likeness.value
+    is_verb = likeness in (Likeness.AGREES, Likeness.DIFFERS)
+    return f"{number} {word.removesuffix('s') if is_verb and number != 1 else word}"
 
 
 def next_steps(canary: Canary) -> Iterator[Step]:
@@ -274,15 +281,17 @@ def next_steps(canary: Canary) -> Iterator[Step]:
     for checked in canary.checked:
         told = [row for block, found in blocks(checked) if block.detail is Detail.WHOLE for row in found]
         broken = [row for row in told if row.verdict in (Verdict.BROKEN, Verdict.CHANGED)]
-        if checked.real is None or not broken or checked.label == checked.against:
+        if checked.real is None or checked.label == checked.against:
             continue
-        yield Step(f"mcp-harness explain {broken[0].claim.id}")
-        if checked.written is None and checked.played is None:
+        if broken:
+            yield Step(f"mcp-harness explain {broken[0].claim.id}")
+        if broken and checked.written is None and checked.played is None:
             yield Step(f"mcp-harness canary {checked.label} --write-profile")
         if checked.played is not None and checked.played.fallen:
             yield Step(f"mcp-harness run {checked.played.fallen[0].id} --runtime {checked.label}")
-        old = checked.against.partition("@")[2]
-        yield Step(f"mcp-harness canary --bisect {broken[0].claim.id} {old}..{checked.version}")
+        if broken:
+            old = checked.against.partition("@")[2]
+            yield Step(f"mcp-harness canary --bisect {broken[0].claim.id} {old}..{checked.version}")
 
 
 def word(canary: Canary) -> str:
@@ -308,7 +317,7 @@ def verdict(canary: Canary) -> str:
     )
     said = [", ".join(f"{number} {words}" for number, words in worst_first if number)]
     of_fakes = ", ".join(
-        f"{number} {likeness.value}" for likeness in Likeness if (number := canary.count_fakes(likeness))
+        likeness_words(likeness, number) for likeness in Likeness if (number := canary.count_fakes(likeness))
     )
     said.append(f"fakes: {of_fakes}" if of_fakes else "")
     told = "; ".join(part for part in said if part) or "no claim was asked for"
