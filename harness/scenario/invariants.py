@@ -248,14 +248,28 @@ def user_npm_untouched(run: Run) -> Finding:
 
 
 def no_orphans(run: Run) -> Finding:
-    """When a session is over nothing of it runs on, save what the version was measured to leave."""
+    """When a session is over nothing of it runs on, save what the version was measured to leave, and a runtime at work
+    whose session was killed.
+    """
     name = "no-orphans"
-    orphans = [actor for actor in run.left_behind if not is_measured_leak(run, actor)]
+    at_work = still_at_work(run)
+    orphans = [actor for actor in run.left_behind if actor.name not in at_work and not is_measured_leak(run, actor)]
     if orphans:
         left = [number for number, event in enumerate(run.events) if event.name == "left.behind"]
         told = tuple(number for number in left if run.events[number].details["actor"] == orphans[0].name)
         return Finding(name, holds=False, detail=f"{plain(orphans[0].name)} still runs", events=told)
     return Finding(name, True if any(event.name == "spawn" for event in run.events) else None)
+
+
+def still_at_work(run: Run) -> set[str]:
+    """Runtimes that do what they were asked when their session's own process was killed, with all that they started:
+    nobody was there any more who could end them.
+    """
+    killed = {event.actor for event in run.events if event.name == "killed" and event.details["signal"] == "SIGKILL"}
+    parent = {str(event.details["child"]): event.actor for event in run.events if event.name == "spawn"}
+    found = {actor.name for actor in run.left_behind if is_runtime(actor) and parent.get(actor.name) in killed}
+    below = tuple(f"{name}/" for name in found)
+    return found | {actor.name for actor in run.left_behind if actor.name.startswith(below)}
 
 
 def is_measured_leak(run: Run, actor: Party) -> bool:

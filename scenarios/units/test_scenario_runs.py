@@ -271,6 +271,25 @@ def test_a_process_that_outlives_a_killed_runtime_breaks_an_invariant():
         assert finding.holds is holds
 
 
+@pytest.mark.parametrize(("signal", "holds"), [("SIGKILL", True), ("SIGTERM", False)])
+def test_a_runtime_at_work_is_no_orphan_of_a_session_that_could_not_end_it(signal, holds):
+    start = "[[step]]\nstart = 'S'\nwait = false\nturns = [{ seconds = 600 }]\n[[step]]\nadvance = 10\n"
+    report = played(session=f"{start}[[step]]\nkill = 'S'\nsignal = '{signal}'", runtime="codex")
+    assert {each["actor"] for each in names(report, "left.behind")} == {"S/codex", "S/codex/a"}
+    (finding,) = [each for each in report.invariants if each.name == "no-orphans"]
+    assert finding.holds is holds
+
+
+def test_what_a_killed_session_s_runtime_leaves_when_it_is_done_is_an_orphan():
+    start = "[[step]]\nstart = 'S'\nwait = false\nturns = [{ seconds = 60 }]\n[[step]]\nadvance = 10\n"
+    stays = "[server.a]\nignores_stdin_end = true\nignores_signals = true"
+    killed = f"{start}[[step]]\nkill = 'S'\n[[step]]\nadvance = 600"
+    report = played(stays, session=killed, runtime="codex")
+    assert {each["actor"] for each in names(report, "left.behind")} == {"S/codex/a"}
+    (finding,) = [each for each in report.invariants if each.name == "no-orphans"]
+    assert finding.holds is False
+
+
 def test_an_install_into_the_users_own_cache_breaks_an_invariant():
     npx = '\n[catalog.n]\ntype = "stdio"\ncommand = "npx"\nargs = ["-y", "p@1.0.0"]\n'
     scenario = read_scenario(short(head=HEAD + npx))
