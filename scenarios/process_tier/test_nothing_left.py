@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from harness.scenario.verdicts import Verdict
 from harness.world.live.forks import prepare
 from harness.world.outside.reaping import marked
 from harness.world.outside.setting import CONTROL_VARIABLE
+from scenarios.leftovers import held_here, left_since
 from scenarios.listening import Listener
 from scenarios.playing import short, told
 
@@ -70,12 +70,6 @@ def soon_nothing(folder: Path) -> list[str]:
     return left_in(folder, OF_FORKS)
 
 
-def held_here() -> tuple[int, list[str]]:
-    """Open files and threads of this process, those that serve every run left out."""
-    open_files = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").is_dir() else 0
-    return open_files, sorted(thread.name for thread in threading.enumerate())
-
-
 @pytest.mark.parametrize("extra", ["", HANGING, "[server.a]\ninitialize = 'never'"], ids=["good", "stays", "hangs"])
 @pytest.mark.parametrize("runtime", ["claude", "codex"])
 def test_a_run_leaves_neither_process_nor_file_nor_thread_nor_socket(runtime, extra, folder):
@@ -84,7 +78,7 @@ def test_a_run_leaves_neither_process_nor_file_nor_thread_nor_socket(runtime, ex
     before = held_here()
     report = play(scenario, runtime, tier=PROCESS)
     assert report.verdict is not Verdict.HARNESS_ERROR, told(report)
-    assert held_here() == before
+    assert left_since(before) == []
     assert left_in(folder) == []
 
 

@@ -114,7 +114,7 @@ def test_what_answers_when_it_is_alone_counts(tmp_path):
         tries.append(1)
         return {SAID.id: trial.run(*(["hang"] if len(tries) == 1 else ["say", "yes"])).stdout}
 
-    (found,) = measure([(toy(tmp_path), (asking(slow_at_first, SAID, limit_seconds=1.5),))])
+    (found,) = measure([(toy(tmp_path), (asking(slow_at_first, SAID, limit_seconds=5.0),))])
     assert (found.observations, found.alone) == ({SAID.id: "yes\n"}, ("slow-at-first",))
 
 

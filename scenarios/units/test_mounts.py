@@ -18,6 +18,7 @@ from fake_servers.mcp import Behaviour, HttpServer
 from fake_servers.mounts import Mount, TestAuthority
 from harness.world import Request, Response, StreamEvent, WorldFault
 from harness.world.outside.setting import Pace
+from scenarios.leftovers import held_here, left_since
 
 ORIGIN = "http://as.test"
 URL = f"{ORIGIN}/token"
@@ -45,16 +46,12 @@ def opened(mount: Mount, url: str) -> AbstractContextManager[httpx.Response]:
     return httpx.stream("GET", mount.url(url), timeout=LIMIT_SECONDS, trust_env=False)
 
 
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 @pytest.fixture(autouse=True)
 def nothing_is_left():
-    """Every test leaves as many threads and open files as it found."""
-    before = threading.active_count(), open_files()
+    """No test leaves threads or open files."""
+    before = held_here()
     yield
-    assert (threading.active_count(), open_files()) == before
+    assert left_since(before) == []
 
 
 def test_a_server_sees_the_request_as_it_was_meant_and_who_asks():
