@@ -15,9 +15,10 @@ from harness.scenario.reading import read_scenario
 from harness.scenario.tiers import REAL
 from harness.scenario.verdicts import Verdict
 from harness.world.outside.reaping import marked
+from scenarios.leftovers import held_here, left_since
 from scenarios.listening import Listener
 from scenarios.playing import short, told
-from scenarios.process_tier.test_nothing_left import HANGING, HOSTILE, held_here
+from scenarios.process_tier.test_nothing_left import HANGING, HOSTILE
 
 pytestmark = pytest.mark.nightly
 RUNTIMES = ("claude", "claude@2.1.328", "codex", "codex@0.169.0", "pi", "pi@0.86.1+2.36.0")
@@ -65,7 +66,7 @@ def test_a_run_leaves_neither_process_nor_file_nor_thread_nor_socket(extra, runt
     before = held_here()
     report = play(scenario, runtime, tier=REAL)
     assert report.verdict in (Verdict.PASS, Verdict.FAIL), told(report)
-    assert held_here() == before
+    assert left_since(before) == []
     assert left_in(folder) == []
 
 
