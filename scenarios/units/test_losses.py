@@ -59,6 +59,18 @@ def test_an_answer_that_nobody_can_use_is_a_lost_one(answer):
     assert lost(scene)[0][0] == holes.ANSWER_LOST
 
 
+@pytest.mark.parametrize("answer", ["ok-expires-text", "ok-without-expiry"])
+@pytest.mark.parametrize(("actor", "hole"), [("S/codex", holes.ANSWER_LOST), ("cron", "")])
+@pytest.mark.requirement("refresh-chain-never-burned")
+def test_an_answer_that_is_otherwise_in_one_member_may_be_none_to_a_runtime_and_is_one_to_the_orchestrator(
+    answer, actor, hole
+):
+    scene = Scene()
+    scene.server.answer_next("token", answer)
+    scene.renew(1, actor)
+    assert lost(scene)[0][0] == hole
+
+
 @pytest.mark.requirement("refresh-chain-never-burned")
 def test_tokens_that_were_given_and_kept_nowhere_are_a_broken_rule():
     scene = Scene()
