@@ -19,7 +19,7 @@ from harness.scenario.desk import AUTHORIZES, CronJob, WebJob, settings_of
 from harness.scenario.model import CLONES, HOME, Scenario
 from harness.scenario.naming import OPERATOR, is_match, is_meant, session_of
 from harness.scenario.runtimes import CODEX, runtime_programs
-from harness.scenario.sessions import PROMPT, Job, choose_servers
+from harness.scenario.sessions import PROMPT, Job, choose_servers, create_session
 from harness.scenario.theatre import Party, Theatre
 from harness.world import World
 
@@ -106,7 +106,9 @@ class Operator:
             job = job._replace(follow_up=message or PROMPT)
         self.stage.make_directory(job.clone)
         world.events.emit("step.start", session=start.session, servers=list(job.servers))
-        if not start.again or start.servers is not None or start.root is not None:
+        if not start.again:
+            await create_session(world, job)
+        elif start.servers is not None or start.root is not None:
             await choose_servers(world, start.session, job.servers)
 
         actor = self.stage.start_job(job, start.after_seconds)

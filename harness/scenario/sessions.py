@@ -92,6 +92,12 @@ async def run_unwatched(world: World, order: Order) -> int:
     return 0 if code is None else code
 
 
+async def create_session(world: World, job: Job) -> None:
+    """What the form for a new session does: from then on it is known what it will run on, and where."""
+    created = {SERVERS: list(job.servers), "runtime": job.runtime.family, "clone": job.clone}
+    await rows.change(world, job.session, lambda values: {**values, **created})
+
+
 async def choose_servers(world: World, session: str, servers: tuple[str, ...]) -> None:
     """What a PATCH of the session does: its own list is another from now on."""
     await rows.change(world, session, lambda values: {**values, SERVERS: list(servers)})

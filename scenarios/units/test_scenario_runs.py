@@ -290,6 +290,52 @@ def test_what_a_killed_session_s_runtime_leaves_when_it_is_done_is_an_orphan():
     assert finding.holds is False
 
 
+CLICKED_BEFORE_IT_RUNS = """schema = 1
+id = "clicked-before-it-runs"
+title = "A person authorizes from the page of a session that has not started yet, while another one's runtime renews"
+runtime = "claude"
+app_host = "zimmer.example.com"
+[catalog.tickets]
+type = "streamable-http"
+url = "https://tickets.test/mcp"
+[authorization]
+desk-as = { set = { access_seconds = 7200 } }
+[[credential]]
+server = "tickets"
+issued_by = "desk-as"
+expires_in_seconds = 30
+held_by = ["orchestrator", "runtime"]
+[server.tickets]
+protected_by = "desk-as"
+[[fault]]
+action = "dns"
+actor = "*"
+at = "POST https://desk-as.test/token"
+times = 1
+[[step]]
+start = "S"
+runtime = "codex"
+after_seconds = [13]
+wait = false
+[[step]]
+start = "T"
+runtime = "codex"
+[[step]]
+authorize = "tickets"
+session = "S"
+[[step]]
+advance = 60
+"""
+
+
+def test_a_click_before_the_first_start_looks_where_the_runtime_of_its_session_will():
+    report = play(read_scenario(CLICKED_BEFORE_IT_RUNS), "claude")
+    assert report.verdict is Verdict.PASS, report.failures
+    (adopted,) = names(report, "credential.adopted")
+    assert adopted["runtime"] == "codex"
+    assert {each["runtime"] for each in names(report, "credential.injected")} == {"codex"}
+
+
 def test_an_install_into_the_users_own_cache_breaks_an_invariant():
     npx = '\n[catalog.n]\ntype = "stdio"\ncommand = "npx"\nargs = ["-y", "p@1.0.0"]\n'
     scenario = read_scenario(short(head=HEAD + npx))
