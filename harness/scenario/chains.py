@@ -108,7 +108,6 @@ class Monitor:
         if self._content is None:
             self._content = {path: raw.decode("utf-8", "replace") for path, raw in self.stage.files() if is_kept(path)}
             self._rows = self._rows_now()
-            self._note_past()
             self.held()
         if self._reading and actor in self._reading:
             self._have_read(actor)
@@ -380,7 +379,6 @@ class Monitor:
     def _committed(self, actor: str) -> None:
         """A row that holds an older generation than before went backwards; one that was retired came back."""
         self._note_retired()
-        self._note_past()
         now = self._rows_now()
         if now == self._rows and not self._retired:
             return  # as after most commits, of other tables
@@ -437,12 +435,6 @@ class Monitor:
                         self._retired[key] = self._access_chains(row)
         self._told = len(events)
 
-    def _note_past(self) -> None:
-        """The rows as they are, where that is something new."""
-        rows = self.stage.rows(CREDENTIALS)
-        if not self.pasts or rows != self.pasts[-1].rows:
-            self.pasts.append(Past(len(self.stage.events), rows))
-
     def rows_since(self, event: int) -> list[Mapping[str, Mapping[str, Any]]]:
         """The credential rows, by key, as they were at an event, and as they became after it."""
         later = [each.rows for each in self.pasts if each.events > event]
@@ -472,9 +464,11 @@ class Monitor:
         return newest
 
     def _rows_now(self) -> dict[str, Chains]:
-        """What each row holds."""
-        found: dict[str, Chains] = {}
-        for key, row in self.stage.rows(CREDENTIALS).items():
+        """What each row holds. The rows themselves are kept where they are new."""
+        rows, found = self.stage.rows(CREDENTIALS), dict[str, Chains]()
+        if not self.pasts or rows != self.pasts[-1].rows:
+            self.pasts.append(Past(len(self.stage.events), rows))
+        for key, row in rows.items():
             token = row.get("refresh_token")
             found[key] = chains = self._known_chains((token, expiry_in(row))) if token else {}
             for chain in chains:
